@@ -1,0 +1,1 @@
+"""What goes wrong on request: selecting the rules of a scenario, and applying their effects."""

@@ -1,0 +1,1 @@
+"""Channels and frames: stdio, WebSocket, HTTP and SSE; it moves bytes and knows nothing of what they mean."""

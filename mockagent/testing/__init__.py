@@ -1,0 +1,1 @@
+"""mockagent for tests in Python: the public API."""

@@ -1,0 +1,1 @@
+"""The onlookers: journal, audit, expectations and report fold over messages and change none."""
