@@ -1,0 +1,266 @@
+"""The rule engine: judges the client by what it sends, and counts how often it kept and broke each rule.
+
+A rule only looks (see `rule` for how one is written), and it is given nothing to be unfair with: messages that a fault
+has damaged or kept back are not shown to it, and where the client cannot know what the rule knows, it stops judging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mockagent.message import Burst, Direction, Fate, Message, Peer, Protocol, Transport
+from mockagent.script.match import glob
+from mockagent.watch.entries import printable
+from mockagent.watch.kinds import KindTable
+from mockagent.watch.redact import Redactor
+from mockagent.watch.rule import Breach, Check, Rule, Tally
+from mockagent.watch.shown import SHOWN, Shown, show
+
+#: Effects after which the message is still the same to the client.
+HARMLESS: Final = frozenset({"delay", "hold", "coalesce", "rate", "escape", "comment"})
+#: So many breaches of one rule are kept with their messages; the rest is counted.
+KEPT: Final = 20
+#: So many sessions (and other scopes) of one connection are watched at a time; the oldest are let go unjudged.
+WATCHED: Final = 2000
+#: The same for connections: those of plain HTTP may come in any number, and nobody has to say when they end.
+CONNECTIONS: Final = 2000
+
+
+class _Table:
+    """Who watches what, for the rules that apply to one protocol over one transport."""
+
+    __slots__ = ("got", "noted", "sent", "unreadable")
+
+    def __init__(self, rules: Iterable[tuple[int, Rule]]) -> None:
+        self.got: KindTable[tuple[int, str]] = KindTable()
+        self.sent: KindTable[tuple[int, str]] = KindTable()
+        self.noted: KindTable[tuple[int, str]] = KindTable()
+        self.unreadable: KindTable[tuple[int, str]] = KindTable()
+        for number, rule in rules:
+            for name in dir(rule.check):
+                for what, kind in getattr(getattr(rule.check, name), "watches", ()):
+                    getattr(self, what).add(kind, (number, name))
+
+
+_Checks = dict[tuple[int, str | None], Check]
+
+
+class Audit:
+    """A tap that judges.
+
+    Args:
+        rules: of all protocols that are played.
+        allow: ids of rules (or globs over them) whose breaches are counted, and do not count against the client.
+        redact: masks secrets in the messages that are kept.
+    """
+
+    def __init__(self, rules: Iterable[Rule], allow: Iterable[str] = (), redact: Redactor | None = None) -> None:
+        self._rules = list(rules)
+        self._allow = tuple(allow)
+        self._redact = redact or Redactor()
+        self.tallies = {rule.id: Tally(rule) for rule in self._rules}
+        #: what rules stumbled over: an error of ours, never of the client
+        self.problems: list[str] = []
+        #: grows with every breach
+        self.changes = 0
+        self._tables: dict[tuple[Protocol, Transport], _Table] = {}
+        self._checks: dict[str, _Checks] = {}
+        self._across: _Checks = {}
+        self._line = 0
+        self._last: dict[str, tuple[int, Message | Burst]] = {}
+        self._now: tuple[Message, Direction] | None = None
+        self._waiting: dict[str, list[Breach]] = {}
+
+    @property
+    def failed(self) -> bool:
+        """Whether a rule was broken that is not allowed to be."""
+        return any(tally.broken for tally in self.tallies.values())
+
+    @property
+    def breaches(self) -> list[Breach]:
+        """All that were kept, in the order of the rules."""
+        return [breach for tally in self.tallies.values() for breach in tally.breaches]
+
+    def unknown(self) -> list[str]:
+        """The entries of `allow` that name no rule: most likely a slip of the pen."""
+        return [pattern for pattern in self._allow if not any(glob(pattern, id) for id in self.tallies)]
+
+    # --- Tap
+
+    def saw(self, message: Message, direction: Direction, fate: Fate) -> None:
+        """See `Tap`."""
+        self._line += 1
+        peer = message.peer
+        table = self._table(peer)
+        watchers = (table.got if direction == "in" else table.sent).find(message.kind)
+        if watchers and fate is not Fate.UNSENT:
+            if fate is Fate.DAMAGED and not (message.damaged and HARMLESS.issuperset(message.damaged)):
+                self._spoil(peer, message.session, watchers)
+            else:
+                self._look(message, direction, watchers)
+        self._passed(peer, message)
+
+    def saw_burst(self, burst: Burst) -> None:
+        """See `Tap`. Costs nothing when no rule watches the kind."""
+        if not burst.texts:
+            return
+        watchers = self._table(burst.peer).sent.find(burst.kind)
+        if not watchers:
+            self._line += 1
+            self._passed(burst.peer, burst)
+            self._line += len(burst.texts) - 1
+            return
+        for message in burst.messages():
+            self._line += 1
+            self._look(message, "out", watchers)
+            self._passed(burst.peer, message)
+
+    def malformed(self, peer: Peer, data: bytes, why: str) -> None:
+        """See `Tap`."""
+        self._line += 1
+        message = Message("malformed", {"why": why, "bytes": printable(data[:SHOWN])}, peer)
+        if watchers := self._table(peer).unreadable.find(message.kind):
+            self._look(message, "in", watchers)
+        self._passed(peer, message)
+
+    def note(self, event: str, peer: Peer | None, session: str | None, detail: dict[str, Any]) -> None:
+        """See `Tap`. `closed` is the end of the connection: its checks are ended and forgotten."""
+        self._line += 1
+        if peer is None:
+            return
+        for number, name in self._table(peer).noted.find(event):
+            self._call(self._check(number, peer, session), name, detail)
+        if event == "closed":
+            self._drop(peer.id)
+
+    def lost(self, peer: Peer, count: int) -> None:
+        """See `Tap`. What the client has really seen is unknown from here on: nothing is judged by it."""
+        self._line += 1
+        for check in self._checks.get(peer.id, {}).values():
+            check.blind = True
+        for check in self._across.values():
+            if check.peer is peer:
+                check.blind = True
+
+    def close(self) -> None:
+        """See `Tap`."""
+        for peer_id in list(self._checks):
+            self._drop(peer_id)
+        for check in self._across.values():
+            self._call(check, "ended")
+        self._across.clear()
+
+    # --- what checks ask
+
+    def shown(self, message: Message | Burst) -> Shown:
+        """A message in its small form; its line is the one that is looked at."""
+        return self._shown(message, self._line)
+
+    def breach(self, check: Check, tally: Tally, why: str, shown: tuple[Message | Shown, ...]) -> None:
+        """Counts a breach and keeps the first of each rule."""
+        self.changes += 1
+        rule = tally.rule
+        allowed = any(glob(pattern, rule.id) for pattern in self._allow)
+        if allowed:
+            tally.allowed += 1
+        else:
+            tally.broken += 1
+        if len(tally.breaches) >= KEPT:
+            return
+        messages: tuple[Message | Shown, ...] = shown or ((self._now[0],) if self._now else ())
+        before = self._last.get(check.peer.id) if self._now else None
+        breach = Breach(
+            rule=rule.id, level=rule.level, sentence=rule.sentence, source=rule.source, why=why, peer=check.peer.id,
+            session=check.session if check.session is not None else self._now[0].session if self._now else None,
+            shown=[part if isinstance(part, Shown) else self.shown(part) for part in messages],
+            before=self._shown(before[1], before[0]) if before else None, allowed=allowed,
+        )  # fmt: skip
+        tally.breaches.append(breach)
+        if self._now:
+            self._waiting.setdefault(check.peer.id, []).append(breach)
+
+    # --- inside
+
+    def _table(self, peer: Peer) -> _Table:
+        key = (peer.protocol, peer.transport)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = _Table(
+                (number, rule)
+                for number, rule in enumerate(self._rules)
+                if rule.protocol == peer.protocol and (not rule.transports or peer.transport in rule.transports)
+            )
+        return table
+
+    def _look(self, message: Message, direction: Direction, watchers: tuple[tuple[int, str], ...]) -> None:
+        self._now = (message, direction)
+        for number, name in watchers:
+            self._call(self._check(number, message.peer, message.session), name, message)
+        self._now = None
+
+    def _spoil(self, peer: Peer, session: str | None, watchers: tuple[tuple[int, str], ...]) -> None:
+        for number, _ in watchers:
+            if not self._rules[number].check.tolerant and (check := self._check(number, peer, session)) is not None:
+                check.blind = True
+
+    def _check(self, number: int, peer: Peer, session: str | None) -> Check | None:
+        """The instance that is concerned; None when the rule is about sessions and the message belongs to none."""
+        rule = self._rules[number]
+        key = (number, session if rule.scope in ("session", "shared_session") else None)
+        if key[1] is None and rule.scope in ("session", "shared_session"):
+            return None
+        if rule.scope in ("peer", "session"):
+            checks = self._checks.get(peer.id)
+            if checks is None:
+                while len(self._checks) >= CONNECTIONS:
+                    self._forget(next(iter(self._checks)))
+                checks = self._checks[peer.id] = {}
+        else:
+            checks = self._across
+        check = checks.get(key)
+        if check is None:
+            if len(checks) >= WATCHED:
+                del checks[next(iter(checks))]
+            check = checks[key] = rule.check(self, self.tallies[rule.id], peer, key[1])
+        check.peer = peer
+        return check
+
+    def _call(self, check: Check | None, name: str, *arguments: Any) -> None:
+        if check is None or check.blind:
+            return
+        try:
+            getattr(check, name)(*arguments)
+        except Exception as error:  # a rule must not be able to end the play
+            check.blind = True
+            if len(self.problems) < KEPT:
+                self.problems.append(
+                    f"rule {check._tally.rule.id} stumbled at line {self._line}: {type(error).__name__}: {error}"
+                )
+
+    def _passed(self, peer: Peer, message: Message | Burst) -> None:
+        """The message becomes the last one of its connection, and the one after for what waits for that."""
+        if peer.id in self._waiting:
+            waiting = self._waiting.pop(peer.id)
+            for breach in waiting:
+                if breach.shown and breach.shown[-1].line == self._line:  # its own message
+                    self._waiting.setdefault(peer.id, []).append(breach)
+                else:
+                    breach.after = self._shown(message, self._line)
+                    self.changes += 1
+        if peer.id not in self._last and len(self._last) >= CONNECTIONS:
+            del self._last[next(iter(self._last))]
+        self._last[peer.id] = (self._line, message)
+
+    def _shown(self, message: Message | Burst, line: int) -> Shown:
+        return show(message, line, self._redact)
+
+    def _drop(self, peer_id: str) -> None:
+        for check in self._checks.get(peer_id, {}).values():
+            self._call(check, "ended")
+        self._forget(peer_id)
+
+    def _forget(self, peer_id: str) -> None:
+        self._checks.pop(peer_id, None)
+        self._last.pop(peer_id, None)
+        self._waiting.pop(peer_id, None)

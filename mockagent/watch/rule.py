@@ -1,0 +1,251 @@
+"""How a rule about the client is written, and what is kept of it: the sentence, the check, the tally, the breaches.
+
+Rules are written beside their protocol (`acp.rules`, `aap.rules`) as small classes that see the messages of the kinds
+they name; nothing here knows a protocol, and nothing here looks at messages by itself: that is the engine (`audit`).
+
+A rule in full::
+
+    RULES = Rulebook("acp", version=1)
+
+
+    @RULES.rule(
+        "ACP-CANCEL-01",
+        "MUST",
+        "A client that cancels a turn answers its open permission requests with cancelled.",
+        source="protocol/v1/prompt-turn#cancellation",
+        scope="session",
+    )
+    class CancelsPermissions(Check):
+        def start(self) -> None:
+            self.open: dict[Any, Shown] = {}
+            self.due: dict[Any, Shown] = {}
+
+        @sent("request:session/request_permission")
+        def asked(self, message: Message) -> None:
+            self.open[message.id] = self.keep(message)
+
+        @got("session/cancel")
+        def cancelled(self, message: Message) -> None:
+            self.due, self.open = self.open, {}
+
+        @got("answer:session/request_permission")
+        def answered(self, message: Message) -> None:
+            asked = self.due.pop(message.id, None)
+            if asked is None:
+                return
+            outcome = message.data["result"]["outcome"]["outcome"]
+            if outcome == "cancelled":
+                self.met()
+            else:
+                self.broken(f"it answered {outcome}", asked, message)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+
+import msgspec
+
+from mockagent.message import Message, Peer, Protocol, Transport
+from mockagent.watch.shown import Shown
+
+if TYPE_CHECKING:
+    from mockagent.watch.audit import Audit
+
+Level = Literal["MUST", "SHOULD"]
+Scope = Literal["peer", "session", "shared_session", "process"]
+State = Literal["met", "broken", "allowed", "not exercised"]
+
+
+class Breach(msgspec.Struct):
+    """One place at which a rule was broken: the messages that show it, and the one before and after the last."""
+
+    rule: str
+    level: Level
+    sentence: str
+    source: str
+    why: str
+    peer: str
+    session: str | None
+    shown: list[Shown]
+    before: Shown | None = None
+    after: Shown | None = None
+    allowed: bool = False
+
+
+class Tally:
+    """How often one rule was kept and broken."""
+
+    __slots__ = ("allowed", "breaches", "broken", "met", "rule")
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.met = 0
+        self.broken = 0
+        self.allowed = 0
+        self.breaches: list[Breach] = []
+
+    @property
+    def state(self) -> State:
+        """Broken counts more than allowed, allowed more than met."""
+        if self.broken:
+            return "broken"
+        if self.allowed:
+            return "allowed"
+        return "met" if self.met else "not exercised"
+
+
+# --- writing rules
+
+_Watch = tuple[Literal["got", "sent", "noted", "unreadable"], str]
+F = TypeVar("F", bound=Callable[..., None])
+
+
+def _watching(what: Literal["got", "sent", "noted", "unreadable"], kinds: tuple[str, ...]) -> Callable[[F], F]:
+    def mark(function: F) -> F:
+        already: tuple[_Watch, ...] = getattr(function, "watches", ())
+        function.watches = already + tuple((what, kind) for kind in kinds)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def got(*kinds: str) -> Callable[[F], F]:
+    """The method sees messages of the client of these kinds (globs allowed)."""
+    return _watching("got", kinds)
+
+
+def sent(*kinds: str) -> Callable[[F], F]:
+    """The method sees messages that left for the client undamaged, of these kinds (globs allowed)."""
+    return _watching("sent", kinds)
+
+
+def noted(*events: str) -> Callable[[F], F]:
+    """The method is told of these events of the connection or session, with their details as a dict."""
+    return _watching("noted", events)
+
+
+def unreadable(function: F) -> F:
+    """The method sees input that is no message: kind `malformed`, data `{why, bytes}`."""
+    return _watching("unreadable", ("*",))(function)
+
+
+class Check:
+    """A rule at work: one instance for each connection, or each session, as the rule's scope says.
+
+    Subclasses set their state up in `start`, and mark methods with `got`, `sent`, `noted`, `unreadable`. Such a method
+    may raise on data of an unexpected shape: that ends this instance unjudged, and is named in the report.
+
+    Attributes:
+        tolerant: a damaged message of a kind that the rule watches is passed over; otherwise the instance stops
+            judging, because client and rule no longer know the same.
+        peer: the connection of the message that is looked at.
+        session: the session, in the two scopes of sessions.
+    """
+
+    tolerant: ClassVar[bool] = False
+
+    __slots__ = ("__dict__", "_audit", "_tally", "blind", "peer", "session")
+
+    def __init__(self, audit: Audit, tally: Tally, peer: Peer, session: str | None) -> None:
+        self._audit = audit
+        self._tally = tally
+        self.peer = peer
+        self.session = session
+        self.blind = False
+        self.start()
+
+    def start(self) -> None:
+        """Sets up the state."""
+
+    def ended(self) -> None:
+        """The connection has ended, or the process is about to. What is open then is seldom a breach."""
+
+    def met(self) -> None:
+        """The client kept the rule where it could have broken it."""
+        self._tally.met += 1
+
+    def broken(self, why: str, *shown: Message | Shown) -> None:
+        """The client broke the rule.
+
+        Args:
+            why: what the client did, with the values that matter.
+            shown: the messages that show it, in their order; without any, the one that is looked at.
+        """
+        self._audit.breach(self, self._tally, why, shown)
+
+    def keep(self, message: Message) -> Shown:
+        """The message that is looked at, in the small form in which a breach may show it later."""
+        return self._audit.shown(message)
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule says, and what checks it.
+
+    Attributes:
+        id: `ACP-CANCEL-01`: protocol, subject, number.
+        level: as in the spec.
+        protocol, version: what it is a rule of.
+        transports: where it can be judged; empty: everywhere.
+        sentence: the rule in our own words.
+        source: page and section of the spec.
+        scope: what one instance of the check stands for. `session` is a session on one connection; `shared_session`
+            and `process` reach over connections.
+        check: the class.
+    """
+
+    id: str
+    level: Level
+    protocol: Protocol
+    version: int
+    sentence: str
+    source: str
+    check: type[Check]
+    scope: Scope = "peer"
+    transports: tuple[Transport, ...] = ()
+
+
+class Rulebook:
+    """The rules of one protocol version, in the order in which they are written."""
+
+    def __init__(self, protocol: Protocol, version: int) -> None:
+        self._protocol: Protocol = protocol
+        self._version = version
+        self._rules: dict[str, Rule] = {}
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules.values())
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __getitem__(self, id: str) -> Rule:
+        return self._rules[id]
+
+    def rule(
+        self,
+        id: str,
+        level: Level,
+        sentence: str,
+        *,
+        source: str,
+        scope: Scope = "peer",
+        transports: tuple[Transport, ...] = (),
+    ) -> Callable[[type[Check]], type[Check]]:
+        """Registers the class below as a rule. See `Rule` for the arguments.
+
+        Raises:
+            ValueError: the id is taken.
+        """
+        if id in self._rules:
+            raise ValueError(f"there is a rule {id} already")
+
+        def register(check: type[Check]) -> type[Check]:
+            self._rules[id] = Rule(
+                id=id, level=level, protocol=self._protocol, version=self._version, sentence=sentence, source=source,
+                check=check, scope=scope, transports=transports,
+            )  # fmt: skip
+            return check
+
+        return register
