@@ -1,0 +1,334 @@
+"""One ACP connection without its transport: JSON texts come in, messages go out through a route.
+
+Parses, checks and answers; keeps what was asked and not yet answered, in both directions. It is synchronous and owns no
+socket. What the methods do is in `handlers`, what updates look like in `render`.
+
+Source: ACP v1, pages "Overview", "Transports", "Prompt Turn"; JSON-RPC 2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mockagent.acp import handlers, kinds
+from mockagent.acp.params import ClientCapabilities
+from mockagent.errors import NAMED, Refusal
+from mockagent.faults.interface import Act, Drop, Life, Pass, Play, Reply
+from mockagent.jsonrpc.correlation import InFlight, Lost, Pending
+from mockagent.jsonrpc.messages import (
+    Batch,
+    Malformed,
+    Notification,
+    Request,
+    Response,
+    Single,
+    error_message,
+    notification_message,
+    parse,
+    request_message,
+    result_message,
+)
+from mockagent.message import NO_ID, Fate, Message, Origin, Peer
+from mockagent.script.agent import Agent
+
+if TYPE_CHECKING:
+    from mockagent.acp.output import SessionOutput
+    from mockagent.script.run import Run
+    from mockagent.wire.backstage import Backstage
+    from mockagent.wire.line import Route
+
+
+class Call:
+    """A request of the client that is being answered.
+
+    Attributes:
+        then: called right behind the answer, if the answer was a result.
+        turn: the turn it started, for `$/cancel_request`.
+    """
+
+    __slots__ = ("batch", "id", "message", "method", "open", "session", "then", "turn")
+
+    def __init__(self, message: Message, batch: Batch | None) -> None:
+        self.message = message
+        self.id = message.id
+        self.method = message.method
+        self.session = message.session
+        self.batch = batch
+        self.open = True
+        self.then: Callable[[], None] | None = None
+        self.turn: Run | None = None
+
+
+class Connection:
+    """The agent's end of one connection.
+
+    Args:
+        backstage: what all connections share.
+        agent: who answers here.
+        peer: name of this connection.
+        route: where messages leave.
+
+    Attributes:
+        version: the protocol version agreed on, None before `initialize`.
+        client: what the client can do.
+        outputs: the sessions opened here, with their outputs.
+    """
+
+    def __init__(self, backstage: Backstage, agent: Agent, peer: Peer, route: Route) -> None:
+        self.backstage = backstage
+        self.agent = agent
+        self.peer = peer
+        self.route = route
+        self.version: int | None = None
+        self.client = ClientCapabilities()
+        self.authenticated = not agent.scenario.agent.auth.required
+        self.outputs: dict[str, SessionOutput] = {}
+        self.calls: InFlight[Call] = InFlight()
+        self.pending = Pending()
+        self.closed = False
+
+    # --- coming in
+
+    def receive(self, raw: bytes) -> None:
+        """Takes one JSON text. Whatever it holds, the connection goes on."""
+        incoming = parse(raw)
+        if not isinstance(incoming, list):
+            self._take(incoming, None)
+            return
+        batch = Batch(incoming)
+        for member in incoming:
+            self._take(member, batch)
+        self._close_batch(batch)
+
+    def refuse_text(self, raw: bytes, code: int, why: str) -> None:
+        """Answers something that could not even be read as a text (an oversized line)."""
+        self._malformed(Malformed(code, why, None, raw), None)
+
+    def deaf(self) -> None:
+        """The client says nothing more: what it was asked fails, and it is not asked again. It may still listen."""
+        self.closed = True
+        self.pending.fail_all("the connection ended")
+
+    def lost(self) -> None:
+        """The client is gone: open requests fail, sessions and their turns go on without a listener."""
+        self.deaf()
+        for output in self.outputs.values():
+            self.agent.leave(output)
+        self.outputs.clear()
+
+    def _take(self, member: Single, batch: Batch | None) -> None:
+        if isinstance(member, Malformed):
+            self._malformed(member, batch)
+            return
+        message = self._message(member)
+        self.backstage.stage.clock.activity()
+        self.backstage.taps.saw(message, "in", Fate.INTACT)
+        self.agent.heard(message.kind, message.session, message.data)
+        if isinstance(member, Request):
+            refused = self.calls.open(member, call := Call(message, batch))
+            if refused is not None:
+                self._post(kinds.reply(member.method), refused, call)
+                return
+            self._request(call)
+        elif isinstance(member, Notification):
+            self._notification(message)
+        else:
+            self._response(member, message)
+
+    def _message(self, member: Request | Notification | Response) -> Message:
+        if isinstance(member, Response):
+            asked = self.pending.get(member.id)
+            method = asked.method if asked is not None else self.pending.settled(member.id) or ""
+            session = asked.context if asked is not None else None
+            return Message(
+                f"answer:{method}", member.data, self.peer, raw=member.raw, id=member.id, method=method, session=session
+            )
+        params = member.params
+        session = params.get("sessionId") if isinstance(params, dict) else None
+        return Message(
+            member.method,
+            member.data,
+            self.peer,
+            neutral=kinds.ARRIVING.get(member.method),
+            raw=member.raw,
+            session=session if isinstance(session, str) else None,
+            id=member.id if isinstance(member, Request) else NO_ID,
+            method=member.method,
+        )
+
+    def _malformed(self, member: Malformed, batch: Batch | None) -> None:
+        self.backstage.taps.malformed(self.peer, member.raw, member.message)
+        self.backstage.complain(f"{self.peer.id}: {member.message}: {member.raw[:80]!r}")
+        reply = member.reply()
+        if reply is not None and batch is None:  # a batch answers its malformed members itself
+            self.route.send(Message("reply:", reply, self.peer, id=member.id, origin="handler"))
+
+    def _arriving(self, message: Message) -> list[Act]:
+        faults = self.backstage.faults
+        if not faults.watches(message.kind, message.neutral):
+            return [Pass(message)]
+        return list(faults.arriving(message))
+
+    def _request(self, call: Call) -> None:
+        for act in self._arriving(call.message):
+            if isinstance(act, Pass):
+                self._handle(call)
+            elif isinstance(act, Reply):
+                self._reply_of_fault(call, act)
+            elif isinstance(act, Drop):
+                self.calls.close(call.id)
+            else:
+                self._act(act, call.message)
+
+    def _handle(self, call: Call) -> None:
+        try:
+            result = handlers.handle(self, call)
+        except Refusal as refusal:
+            self.refuse(call, refusal)
+            return
+        except Exception as error:
+            self.agent.complain(f"internal error in {call.method}: {type(error).__name__}: {error}", error)
+            self.refuse(call, Refusal("internal_error"))
+            return
+        if result is not handlers.LATER:
+            self.reply(call, result)
+
+    def _notification(self, message: Message) -> None:
+        for act in self._arriving(message):
+            if isinstance(act, Pass):
+                try:
+                    handlers.notify(self, message)
+                except Refusal as refusal:  # a notification is never answered, so the journal and stderr tell
+                    self.backstage.note("refused", self.peer, message.session, why=refusal.message)
+                    self.backstage.complain(f"{self.peer.id}: {message.method}: {refusal.message}")
+            elif isinstance(act, Reply):
+                self._error_for_notification(act, message)
+            elif not isinstance(act, Drop):
+                self._act(act, message)
+
+    def _response(self, member: Response, message: Message) -> None:
+        for act in self._arriving(message):
+            if isinstance(act, Pass):
+                if self.pending.settle(member) is None:
+                    self.backstage.note("unexpected_answer", self.peer, None, id=member.id)
+            elif not isinstance(act, Drop | Reply):
+                self._act(act, message)
+
+    def _act(self, act: Act, message: Message) -> None:
+        if isinstance(act, Play):
+            self.backstage.play(act.steps, message.session, message, lambda: None)
+        elif isinstance(act, Life):
+            self.route.live(act, message.session)
+
+    def _reply_of_fault(self, call: Call, act: Reply) -> None:
+        if act.error is not None:
+            self._fail(call, act.error)
+        else:
+            self.reply(call, act.result)
+
+    def _error_for_notification(self, act: Reply, message: Message) -> None:
+        """A violation that the scenario asks for: an answer, under id null, to what must not be answered."""
+        error = error_object(act.error)
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
+        self.route.send(Message(kinds.reply(message.method), body, self.peer, method=message.method, origin="handler"))
+
+    # --- answers
+
+    def reply(self, call: Call, result: Any) -> None:
+        """Answers a request; the second answer to one request is not sent."""
+        if not call.open:
+            return
+        self._post(kinds.reply(call.method), result_message(call.id, result), call)
+        self.calls.close(call.id)
+        if call.then is not None:
+            call.then()
+
+    def refuse(self, call: Call, refusal: Refusal) -> None:
+        """Answers a request with an error."""
+        if call.open:
+            row = refusal.row
+            data = refusal.data or msgspec.UNSET
+            self._post(kinds.reply(call.method), error_message(call.id, row.code, refusal.message, data), call)
+            self.calls.close(call.id)
+
+    def _fail(self, call: Call, error: Any) -> None:
+        if call.open:
+            self._post(kinds.reply(call.method), {"jsonrpc": "2.0", "id": call.id, "error": error_object(error)}, call)
+            self.calls.close(call.id)
+
+    fail = _fail
+
+    def _post(self, kind: str, data: dict[str, Any], call: Call) -> None:
+        call.open = False
+        session = call.session
+        if session is None and isinstance(data.get("result"), dict):
+            session = data["result"].get("sessionId")
+        message = Message(
+            kind,
+            data,
+            self.peer,
+            neutral=kinds.LEAVING.get(kind),
+            session=session,
+            id=call.id,
+            method=call.method,
+            origin="handler",
+        )
+        if call.batch is None:
+            self.route.send(message)
+        else:
+            call.batch.add(message.text)
+            self._close_batch(call.batch)
+
+    def _close_batch(self, batch: Batch) -> None:
+        if batch.complete and (text := batch.text()) is not None:
+            self.route.send(Message("reply:batch", None, self.peer, raw=text, origin="handler"))
+
+    # --- going out on our own
+
+    def notify(self, method: str, params: Any, *, kind: str, session: str | None, origin: Origin) -> None:
+        """Sends a notification."""
+        self.route.send(
+            Message(
+                kind,
+                notification_message(method, params),
+                self.peer,
+                neutral=kinds.LEAVING.get(kind),
+                session=session,
+                method=method,
+                origin=origin,
+            )
+        )
+
+    def request(
+        self,
+        method: str,
+        params: Any,
+        on_answer: Callable[[Response | Lost], None],
+        *,
+        session: str | None,
+        origin: Origin = "turn",
+    ) -> int:
+        """Sends a request to the client and returns its id."""
+        id = self.pending.open(method, on_answer, session)
+        message = request_message(id, method, params)
+        self.route.send(
+            Message(f"request:{method}", message, self.peer, session=session, id=id, method=method, origin=origin)
+        )
+        return id
+
+
+def error_object(error: Any) -> dict[str, Any]:
+    """The JSON-RPC error for a name of the table, or for `{code, message, data}` as a scenario gives it."""
+    if isinstance(error, str):
+        row = NAMED[error]
+        made: dict[str, Any] = {"code": row.code, "message": row.message}
+        return made | ({"data": {"reason": row.reason}} if row.reason is not None else {})
+    if isinstance(error, dict):
+        base = (
+            error_object(error["name"]) if error.get("name") in NAMED else {"code": -32603, "message": "Internal error"}
+        )
+        return base | {key: error[key] for key in ("code", "message", "data") if key in error}
+    return error_object("internal_error")

@@ -1,0 +1,366 @@
+"""What the methods of ACP v1 do: one function a method, and one table that says which there are.
+
+A handler gets checked params and answers with a result, with a refusal, or later. Whether a method may be called at all
+(before `initialize`, without the capability, without authentication) is decided once, by the table.
+
+Source: ACP v1, pages "Initialization", "Session Setup", "Session List", "Session Modes", "Session Config Options",
+"Prompt Turn".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from mockagent.acp import params as p
+from mockagent.acp import prompts, render
+from mockagent.acp.output import SessionOutput, TurnOutput
+from mockagent.acp.replay import replay
+from mockagent.errors import Refusal
+from mockagent.faults.interface import Page, Query
+from mockagent.message import Message
+from mockagent.scenario import model
+from mockagent.script.output import Surface
+from mockagent.world.sessions import Session
+
+if TYPE_CHECKING:
+    from mockagent.acp.connection import Call, Connection
+
+
+class Later(enum.Enum):
+    """Marks a request that is answered when its turn ends."""
+
+    LATER = enum.auto()
+
+
+LATER: Final = Later.LATER
+
+
+class Method(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        params: what they are read as.
+        call: does the work.
+        capability: the one that the agent has to advertise, or None.
+        early: may be called before `initialize`.
+        open_door: may be called without authentication.
+    """
+
+    params: type[p.Params]
+    call: Callable[[Connection, Any, Call], Any]
+    capability: str | None = None
+    early: bool = False
+    open_door: bool = False
+
+
+def handle(connection: Connection, call: Call) -> Any:
+    """Answers a request.
+
+    Returns:
+        The result, or LATER.
+
+    Raises:
+        Refusal: the request is answered with an error.
+    """
+    row = METHODS.get(call.method)
+    agent = connection.agent.scenario.agent
+    if connection.version is None and not (row is not None and row.early):
+        raise Refusal("invalid_request", f"{call.method} came before initialize", method=call.method)
+    if row is None or (row.capability is not None and not getattr(agent.capabilities, row.capability)):
+        raise Refusal("method_not_found", f"Method not found: {call.method}", method=call.method)
+    if not (connection.authenticated or row.open_door):
+        raise Refusal("auth_required")
+    return row.call(connection, p.read(row.params, call.message.data.get("params")), call)
+
+
+def notify(connection: Connection, message: Message) -> None:
+    """Takes a notification; unknown ones are ignored, as JSON-RPC wants it.
+
+    Raises:
+        Refusal: its params are wrong, or it came before `initialize`; there is nobody to tell but the journal.
+    """
+    row = NOTIFICATIONS.get(message.method)
+    if row is None:
+        connection.backstage.note("ignored", connection.peer, message.session, method=message.method)
+        return
+    if connection.version is None:
+        raise Refusal("invalid_request", f"{message.method} came before initialize")
+    kind, take = row
+    take(connection, p.read(kind, message.data.get("params")))
+
+
+# --- set-up
+
+
+def _initialize(connection: Connection, params: p.Initialize, call: Call) -> Any:
+    if connection.version is not None:
+        raise Refusal("invalid_request", "initialize was called a second time")
+    if not 0 <= params.protocol_version <= 65535:
+        rule = "is an integer from 0 to 65535"
+        raise Refusal("invalid_params", f"Invalid params: protocolVersion {rule}", field="protocolVersion", rule=rule)
+    agent = connection.agent.scenario.agent
+    versions = agent.acp
+    connection.version = params.protocol_version if params.protocol_version in versions else max(versions)
+    connection.client = params.client_capabilities
+    return {
+        "protocolVersion": connection.version,
+        "agentCapabilities": render.capabilities(agent),
+        "agentInfo": {"name": agent.name, "version": agent.version} | ({"title": agent.title} if agent.title else {}),
+        "authMethods": [_auth_method(method) for method in agent.auth.methods if _offered(method, connection)],
+    }
+
+
+def _offered(method: dict[str, Any], connection: Connection) -> bool:
+    """Terminal authentication is offered only to clients that can run one."""
+    return method.get("type") != "terminal" or connection.client.auth.terminal
+
+
+def _auth_method(method: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in method.items() if key != "type" or value == "terminal"}
+
+
+def _authenticate(connection: Connection, params: p.Authenticate, call: Call) -> Any:
+    known = [method["id"] for method in connection.agent.scenario.agent.auth.methods]
+    if params.method_id not in known:
+        rule = f"is one of {', '.join(known)}" if known else "the agent has no authentication methods"
+        message = f"Invalid params: methodId: {params.method_id!r}: {rule}"
+        raise Refusal("invalid_params", message, field="methodId", rule=rule)
+    connection.authenticated = True
+    return {}
+
+
+def _logout(connection: Connection, params: p.Logout, call: Call) -> Any:
+    if not connection.agent.scenario.agent.auth.methods:
+        raise Refusal("method_not_found", "Method not found: logout", method="logout")
+    connection.authenticated = not connection.agent.scenario.agent.auth.required
+    for output in list(connection.outputs.values()):
+        _shut(connection, output.session)
+    return {}
+
+
+# --- sessions
+
+
+def _set_up(connection: Connection, params: p.NewSession | p.ResumeSession) -> tuple[str, ...]:
+    """Checks what all ways into a session have in common."""
+    agent = connection.agent.scenario.agent
+    p.absolute("cwd", params.cwd)
+    if params.additional_directories and not agent.capabilities.additional_directories:
+        rule = "the agent does not advertise sessionCapabilities.additionalDirectories"
+        message = f"Invalid params: additionalDirectories: {rule}"
+        raise Refusal("invalid_params", message, field="additionalDirectories", rule=rule)
+    for index, directory in enumerate(params.additional_directories):
+        p.absolute(f"additionalDirectories[{index}]", directory)
+    p.mcp_servers(params.mcp_servers, http=agent.capabilities.mcp_http, sse=agent.capabilities.mcp_sse)
+    return tuple(params.additional_directories)
+
+
+def _state(connection: Connection, session: Session) -> dict[str, Any]:
+    """Modes and options as they stand, as far as the agent has any."""
+    agent = connection.agent.scenario.agent
+    state = {
+        "modes": render.modes(session, agent),
+        "configOptions": render.config_options(session, agent, connection.client),
+    }
+    return {key: value for key, value in state.items() if value is not None}
+
+
+def _open(connection: Connection, session: Session, call: Call) -> None:
+    """The session is open here; what follows the reply is prepared."""
+    output = connection.outputs[session.id] = SessionOutput(connection, session)
+    connection.agent.join(session, output)
+    call.session = session.id
+    call.then = partial(_opened, connection, session)
+
+
+def _opened(connection: Connection, session: Session) -> None:
+    agent = connection.agent
+    commands = agent.scenario.agent.commands
+    if commands and (output := connection.outputs.get(session.id)) is not None:
+        output.emit(Surface(verb="commands", payload=commands), "handler")
+    agent.opened(session)
+
+
+def _new(connection: Connection, params: p.NewSession, call: Call) -> Any:
+    directories = _set_up(connection, params)
+    session = connection.agent.create(params.cwd, directories)
+    _open(connection, session, call)
+    return {"sessionId": session.id} | _state(connection, session)
+
+
+def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call: Call) -> Session:
+    """What load and resume have in common: the session exists, and its working directory is the one it always had."""
+    directories = _set_up(connection, params)
+    session = connection.agent.session(params.session_id)
+    if params.cwd.rstrip("/") != session.cwd.rstrip("/"):
+        rule = "must be the session's own working directory"
+        message = f"Invalid params: cwd: {params.cwd!r} {rule}, {session.cwd!r}"
+        raise Refusal("invalid_params", message, field="cwd", rule=rule)
+    session.directories = directories
+    session.state = "active"
+    _open(connection, session, call)
+    return session
+
+
+def _load(connection: Connection, params: p.LoadSession, call: Call) -> Any:
+    session = _enter(connection, params, call)
+    replay(connection.outputs[session.id], session)
+    return _state(connection, session)
+
+
+def _resume(connection: Connection, params: p.ResumeSession, call: Call) -> Any:
+    return _state(connection, _enter(connection, params, call))
+
+
+def _list(connection: Connection, params: p.ListSessions, call: Call) -> Any:
+    if params.cwd is not None:
+        p.absolute("cwd", params.cwd)
+    agent = connection.agent
+    rows, cursor = agent.world.sessions.page(params.cwd, params.cursor)
+    page = Page(rows=[render.session_info(session, agent.scenario.agent) for session in rows], cursor=cursor)
+    query = Query(peer=connection.peer, request=call.message, cwd=params.cwd, cursor=params.cursor)
+    page = connection.backstage.faults.listing(query, page)
+    call.then = partial(agent.event, "session_listed", None)
+    result: dict[str, Any] = {"sessions": page.rows}
+    if page.cursor is not None or page.null_cursor:
+        result["nextCursor"] = page.cursor
+    return result
+
+
+def _shut(connection: Connection, session: Session) -> None:
+    connection.agent.close(session)
+    connection.outputs.pop(session.id, None)
+
+
+def _close(connection: Connection, params: p.OneSession, call: Call) -> Any:
+    _shut(connection, connection.agent.active(params.session_id))
+    return {}
+
+
+def _delete(connection: Connection, params: p.OneSession, call: Call) -> Any:
+    """Deleting what is not there succeeds (Session Setup, deleting)."""
+    session = connection.agent.world.sessions.get(params.session_id)
+    if session is not None:
+        _shut(connection, session)
+        connection.agent.world.sessions.delete(session)
+    return {}
+
+
+# --- modes and options
+
+
+def _set_mode(connection: Connection, params: p.SetMode, call: Call) -> Any:
+    session = connection.agent.active(params.session_id)
+    known = [mode.id for mode in connection.agent.scenario.agent.modes]
+    _one_of("modeId", params.mode_id, known)
+    session.mode = params.mode_id
+    connection.agent.world.sessions.touch(session)
+    return {}
+
+
+def _set_option(connection: Connection, params: p.SetOption, call: Call) -> Any:
+    session = connection.agent.active(params.session_id)
+    agent = connection.agent.scenario.agent
+    shown = {option.id: option for option in agent.options if option.type in ("select", "boolean")}
+    _one_of("configId", params.config_id, list(shown))
+    option = shown[params.config_id]
+    _check_value(option, params)
+    session.config[option.id] = params.value
+    connection.agent.world.sessions.touch(session)
+    return {"configOptions": render.config_options(session, agent, connection.client) or []}
+
+
+def _check_value(option: model.Option, params: p.SetOption) -> None:
+    if option.type == "boolean":
+        if not isinstance(params.value, bool) or params.type != "boolean":
+            rule = f'option {option.id!r} is boolean: it takes type "boolean" and true or false'
+            raise Refusal("invalid_params", f"Invalid params: value: {rule}", field="value", rule=rule)
+        return
+    _one_of("value", params.value, [value for choice in option.choices for value in _values(choice)])
+
+
+def _values(choice: dict[str, Any]) -> list[Any]:
+    """The values of a choice, or of a group of choices."""
+    return [inner["value"] for inner in choice["options"]] if "options" in choice else [choice["value"]]
+
+
+def _one_of(field: str, value: Any, known: list[Any]) -> None:
+    if value not in known:
+        rule = f"is one of {', '.join(map(str, known))}" if known else "the agent has none"
+        raise Refusal("invalid_params", f"Invalid params: {field}: {value!r}: {rule}", field=field, rule=rule)
+
+
+# --- turns
+
+
+def _prompt(connection: Connection, params: p.Prompt, call: Call) -> Any:
+    session = connection.agent.active(params.session_id)
+    can = connection.agent.scenario.agent.capabilities
+    _check_content(params.prompt, can)
+    connection.route.release("next_prompt", session.id)
+    connection.agent.prompt(session, prompts.read(call.message), TurnOutput(connection, session, call))
+    call.turn = connection.agent.turn(session)
+    return LATER
+
+
+_GATED: dict[type, tuple[str, str]] = {
+    p.ImageBlock: ("image", "image"),
+    p.AudioBlock: ("audio", "audio"),
+    p.ResourceBlock: ("embedded_context", "embeddedContext"),
+}
+
+
+def _check_content(blocks: list[p.AnyBlock], can: model.Capabilities) -> None:
+    """Source: Content: images, audio and embedded resources only if the agent advertised them."""
+    for index, block in enumerate(blocks):
+        gate = _GATED.get(type(block))
+        if gate is not None and not getattr(can, gate[0]):
+            field, rule = f"prompt[{index}]", f"the agent does not advertise promptCapabilities.{gate[1]}"
+            raise Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule)
+        if isinstance(block, p.ResourceBlock):
+            inner = block.resource
+            if (inner.text is msgspec.UNSET) == (inner.blob is msgspec.UNSET):
+                field, rule = f"prompt[{index}].resource", "has either text or blob"
+                raise Refusal("invalid_params", f"Invalid params: {field} {rule}", field=field, rule=rule)
+
+
+def _cancel(connection: Connection, params: p.OneSession) -> None:
+    session = connection.agent.world.sessions.get(params.session_id)
+    if session is None:
+        raise Refusal("session_not_found", f"There is no session {params.session_id!r}")
+    connection.agent.cancel(session)
+
+
+def _cancel_request(connection: Connection, params: p.CancelRequest) -> None:
+    """Only a prompt takes long enough to be cancelled; others are answered already, and it is ignored."""
+    call = connection.calls.find(params.request_id)
+    if call is not None and call.turn is not None:
+        call.turn.cancel()
+
+
+METHODS: dict[str, Method] = {
+    "initialize": Method(p.Initialize, _initialize, early=True, open_door=True),
+    "authenticate": Method(p.Authenticate, _authenticate, open_door=True),
+    "logout": Method(p.Logout, _logout, open_door=True),
+    "session/new": Method(p.NewSession, _new),
+    "session/load": Method(p.LoadSession, _load, "load"),
+    "session/resume": Method(p.ResumeSession, _resume, "resume"),
+    "session/list": Method(p.ListSessions, _list, "list"),
+    "session/close": Method(p.OneSession, _close, "close"),
+    "session/delete": Method(p.OneSession, _delete, "delete"),
+    "session/set_mode": Method(p.SetMode, _set_mode),
+    "session/set_config_option": Method(p.SetOption, _set_option),
+    "session/prompt": Method(p.Prompt, _prompt),
+}
+"""Every request a client may make."""
+
+NOTIFICATIONS: dict[str, tuple[type[p.Params], Callable[[Connection, Any], None]]] = {
+    "session/cancel": (p.OneSession, _cancel),
+    "$/cancel_request": (p.CancelRequest, _cancel_request),
+}
+"""Every notification that means something."""

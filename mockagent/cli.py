@@ -1,0 +1,182 @@
+"""The commands: what can be asked for, and nothing of how it is done.
+
+Every import that a command needs stands inside it: a client's tests start `mockagent acp` hundreds of times.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from mockagent import __version__
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+USAGE_ERROR = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mockagent")
+def main() -> None:
+    """A fake AI agent for client developers: one scenario, played over ACP and AAP.
+
+    SCENARIO is the name of a bundled scenario (see `mockagent scenarios`) or the path of a YAML file.
+    """
+
+
+def _playing(command: F) -> F:
+    """The options that `acp` and `serve` share."""
+    options = [
+        click.option("--seed", type=int, help="Seed of all random choices, in place of the scenario's."),
+        click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits; 0 waits for nothing."),
+        click.option("--journal", type=click.Path(dir_okay=False), help="Write a line per message to this file."),
+        click.option("--report", type=click.Path(dir_okay=False), help="Write the verdict on the client to this file."),
+        click.option("--strict", is_flag=True, help="Exit with 3 if the verdict is bad."),
+        click.option("--allow", multiple=True, metavar="RULE", help="A rule that may be broken (repeatable)."),
+        click.option(
+            "--stretch", type=click.FloatRange(min=0), default=1.0, help="Multiplies waits of bundled scenarios."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("scenario", default="demo")
+@_playing
+@click.option(
+    "--stdio",
+    "stdio",
+    type=click.Choice(["auto", "poll", "threads"]),
+    default="auto",
+    help="How stdin and stdout are waited for.",
+)
+def acp(scenario: str, stdio: str, **playing: Any) -> None:
+    """Play an agent over ACP on stdin and stdout: what a client launches."""
+    from mockagent.host import run_stdio
+
+    threaded = {"auto": None, "poll": False, "threads": True}[stdio]
+    sys.exit(run_stdio(_open(scenario, playing["stretch"]), _options(playing, threaded=threaded)))
+
+
+@main.command()
+@click.argument("scenarios", nargs=-1)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free port.")
+@click.option("--aap-base", default="/aap", show_default=True, help="Path below which AAP is answered.")
+@click.option("--allow-origin", multiple=True, help="An origin whose pages may connect; may be given several times.")
+@_playing
+def serve(
+    scenarios: tuple[str, ...], host: str, port: int, aap_base: str, allow_origin: tuple[str, ...], **playing: Any
+) -> None:
+    """Play agents over ACP (WebSocket) and AAP on one port."""
+    from mockagent.host import run_server
+    from mockagent.site import Settings
+
+    opened = [_open(scenario, playing["stretch"]) for scenario in scenarios or ("demo",)]
+    base = "/" + aap_base.strip("/")
+    settings = Settings(host=host, port=port, aap_base=base, allow_origins=allow_origin)
+    try:
+        sys.exit(run_server(opened, _options(playing), settings))
+    except OSError as error:
+        _fail(f"cannot listen on {host}:{port}: {error.strerror or error}; --port 0 picks a free port")
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
+def check(paths: tuple[str, ...]) -> None:
+    """Report every mistake in scenario files."""
+    from mockagent.scenario.load import check as problems_of
+
+    problems = [problem for path in paths for problem in problems_of(path)]
+    for problem in problems:
+        click.echo(str(problem))
+    if problems:
+        sys.exit(1)
+    click.echo(f"{len(paths)} file{'s' * (len(paths) != 1)} checked, no mistakes", err=True)
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    import json
+
+    from mockagent.scenario.schema import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+@main.command()
+@click.argument("words", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.option("--tag", multiple=True, help="Only scenarios with this tag.")
+@click.option("--legality", type=click.Choice(["allowed", "violation", "unspecified"]), help="Only those.")
+def scenarios(words: tuple[str, ...], as_json: bool, tag: tuple[str, ...], legality: str | None) -> None:
+    """List the bundled scenarios, or print the text of one."""
+    from mockagent.scenario import library
+
+    if len(words) == 1 and words[0] in library.names():
+        click.echo(library.text(words[0]), nl=False)
+        return
+    rows = [
+        row
+        for row in library.summaries()
+        if set(tag) <= set(row.tags)
+        and legality in (None, row.legality)
+        and all(word.lower() in f"{row.name} {row.summary} {' '.join(row.tags)}".lower() for word in words)
+    ]
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+    elif not rows:
+        _fail("no bundled scenario fits; `mockagent scenarios` lists them all")
+    else:
+        from mockagent.demo.tables import scenario_table
+
+        scenario_table(rows)
+
+
+@main.command()
+@click.argument("scenario", default="demo")
+@click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits.")
+@click.option("--seed", type=int, help="Seed of all random choices.")
+@click.option("--prompt", help="What the user says, in place of the demo's own words.")
+def demo(scenario: str, speed: float | None, seed: int | None, prompt: str | None) -> None:
+    """Watch an agent and a small client talk in the terminal; ends by itself."""
+    from mockagent.demo.show import run_demo
+
+    sys.exit(run_demo(_open(scenario, 1.0), speed=speed, seed=seed, prompt=prompt))
+
+
+def _open(argument: str, stretch: float) -> Any:
+    """The scenario that an argument means; its mistakes are the user's to read."""
+    from mockagent.scenario import library
+    from mockagent.scenario.problems import ScenarioError
+
+    try:
+        scenario = library.open_scenario(argument)
+    except ScenarioError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(USAGE_ERROR)
+    if stretch != 1.0 and library.is_bundled(scenario):
+        from mockagent.scenario.stretch import stretched
+
+        return stretched(scenario, stretch)
+    return scenario
+
+
+def _options(playing: dict[str, Any], *, threaded: bool | None = None) -> Any:
+    from mockagent.host import Options
+
+    return Options(threaded=threaded, **playing)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"mockagent: {message}", err=True)
+    sys.exit(USAGE_ERROR)

@@ -1,0 +1,433 @@
+"""What each verb does: generators of commands, one a verb.
+
+A player sends items and asks through its run, and yields when it has to wait; it never waits itself and never knows a
+protocol. The table at the end has a row for every verb that the format has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from mockagent.scenario import model
+from mockagent.scenario.model import Step
+from mockagent.script.output import (
+    Admission,
+    Answer,
+    ClientRequest,
+    ClientTool,
+    Fail,
+    Info,
+    Need,
+    Permission,
+    Raw,
+    Stop,
+    Surface,
+    Text,
+    ToolCall,
+    ToolUpdate,
+    Wire,
+)
+from mockagent.script.pace import draw, gap, pieces
+from mockagent.script.placeholders import Unset, fill, fill_step
+from mockagent.script.run import Ended, Gather, Idle, Listen, Run, Script, Signal
+
+_FRAGILE = frozenset({"stop", "fail"})
+
+
+def play(run: Run, steps: Sequence[Step]) -> Script:
+    """Plays a list of steps, one after the other.
+
+    Raises:
+        Ended: a step ended the turn; it carries the steps that are left.
+    """
+    for index, step in enumerate(steps):
+        rng = run.agent.rng("waits", run.session)
+        if step.after:
+            yield draw(step.after, rng)
+        try:
+            if step.when is not None and not run.agent.holds(step.when, run):
+                continue
+            if step.verb in _FRAGILE:
+                raise Ended(_end(step, run), steps[index + 1 :] if step.verb == "stop" else ())
+            yield from PLAYERS[step.verb](run, step)
+        except Unset as unset:
+            run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why=str(unset))
+
+
+def _end(step: Step, run: Run) -> Stop | Fail:
+    payload = fill_step(step, run.scope)
+    return Stop(payload) if step.verb == "stop" else Fail(payload)
+
+
+# --- text
+
+
+def _text(run: Run, step: Step) -> Script:
+    payload = fill_step(step, run.scope)
+    pace = step.pace or run.agent.scenario.pace
+    parts = [piece for part in payload for piece in _pieces(part, pace)]
+    if not parts:
+        return
+    message_id = _message_id(run, step)
+    rng = run.agent.rng("pace", run.session)
+    if pace is not None and pace.first:
+        yield draw(pace.first, rng)
+    last = len(parts)
+    done = 0
+    while done < last:
+        if (room := run.room()) <= 0:
+            yield Signal.ROOM
+            continue
+        take = 1 if pace is not None and pace.rate is not None else min(room, last - done)
+        done += take
+        run.emit(
+            Text(
+                role=step.verb,  # type: ignore[arg-type]
+                parts=parts[done - take : done],
+                message_id=message_id,
+                starts=done == take,
+                ends=done == last,
+                meta=_meta(run, step),
+            )
+        )
+        if done < last:
+            yield gap(pace, rng) if pace is not None and pace.rate is not None else Signal.ROOM
+
+
+def _pieces(part: Any, pace: model.Pace | None) -> list[Any]:
+    if isinstance(part, dict):
+        return [part]
+    return pieces(part if isinstance(part, str) else msgspec.json.encode(part).decode(), pace)
+
+
+def _message_id(run: Run, step: Step) -> str | None:
+    """A message of its own for each step, unless the scenario names it or joins it to the one before."""
+    if step.message_id is not msgspec.UNSET:
+        given: str | None = fill(step.message_id, run.scope)
+        return given
+    if not run.agent.scenario.agent.message_ids:
+        return None
+    if step.join and (before := run.last_message.get(step.verb)) is not None:
+        return before
+    run.last_message[step.verb] = run.session.next_message_id()
+    return run.last_message[step.verb]
+
+
+def _meta(run: Run, step: Step) -> dict[str, Any] | None:
+    if step.meta is None:
+        return None
+    meta: dict[str, Any] = fill(step.meta, run.scope) if step.dynamic else step.meta
+    return meta
+
+
+# --- tools
+
+
+def _tool(run: Run, step: Step) -> Script:
+    payload: model.Tool = fill_step(step, run.scope)
+    call = _call(run, payload, _meta(run, step))
+    admission = run.admit(call, bool(payload.ask))
+    if admission is Admission.SKIP:
+        run.agent.note("skipped", run.session.id, step=str(step.place), verb="tool", why="not enabled by the client")
+        return
+    run.emit(call)
+    run.open_calls[call.id] = call
+    if payload.side == "client":
+        yield from _client_tool(run, step, call, payload)
+        return
+    answer = None
+    if admission is Admission.ASK:
+        ask = payload.ask if isinstance(payload.ask, model.Ask) else model.Ask()
+        content = None if ask.content is msgspec.UNSET else ask.content
+        answer = yield from _put(run, Permission(tool=call, options=ask.options, content=content))
+        if answer is not None:
+            _keep(run, step, answer)
+        if answer is None or answer.outcome != "granted":
+            yield from _not_granted(run, step, call, answer)
+            return
+    yield from _work(run, step, call, payload)
+    if answer is not None:
+        yield from _then(run, step, answer, _words(payload.output))
+
+
+def _call(run: Run, payload: model.Tool, meta: dict[str, Any] | None) -> ToolCall:
+    given = {"kind": payload.kind, "title": payload.title}
+    fields = {key: value for key, value in given.items() if value is not None}
+    fields["status"] = "pending"
+    if payload.locations is not msgspec.UNSET:
+        fields["locations"] = payload.locations
+    return ToolCall(
+        id=payload.id or run.session.next_call_id(),
+        name=payload.name,
+        fields=fields,
+        input=None if payload.input is msgspec.UNSET else payload.input,
+        side=payload.side,
+        listed=payload.listed,
+        meta=meta,
+    )
+
+
+def _work(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
+    """The tool runs: progress while it takes time, then its result."""
+    rng = run.agent.rng("waits", run.session)
+    output = None if payload.output is msgspec.UNSET else payload.output
+    if payload.takes or payload.ask or step.pace is not None:
+        run.emit(ToolUpdate(id=call.id, fields={"status": "in_progress"}))
+    if payload.takes:
+        yield draw(payload.takes, rng)
+    if step.pace is not None and isinstance(output, str):
+        yield from _stream(run, call, output, step.pace)
+    fields: dict[str, Any] = {"status": payload.status}
+    if payload.content is not msgspec.UNSET:
+        fields["content"] = payload.content
+    elif isinstance(output, str):
+        fields["content"] = [output]
+    if payload.output is not msgspec.UNSET:
+        fields["output"] = payload.output
+    run.emit(ToolUpdate(id=call.id, fields=fields, final=True, result=_result(payload)))
+
+
+def _stream(run: Run, call: ToolCall, output: str, pace: model.Pace) -> Script:
+    """Each update carries all output so far, as terminals in editors show it."""
+    rng = run.agent.rng("pace", run.session)
+    chunks = pieces(output, pace)
+    for count in range(1, len(chunks)):
+        yield gap(pace, rng)
+        while run.room() <= 0:
+            yield Signal.ROOM
+        run.emit(ToolUpdate(id=call.id, fields={"content": ["".join(chunks[:count])]}))
+    yield gap(pace, rng)
+
+
+def _result(payload: model.Tool) -> Any:
+    if payload.output is not msgspec.UNSET:
+        return payload.output
+    return "" if payload.content is msgspec.UNSET else payload.content
+
+
+def _words(value: Any) -> str:
+    if value is msgspec.UNSET or value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _client_tool(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
+    answer = yield from _put(run, ClientTool(tool=call))
+    if answer is None:
+        run.emit(ToolUpdate(id=call.id, fields={"status": "failed"}, final=True))
+        yield from _cannot(run, step)
+        return
+    status = "completed" if answer.outcome == "result" else "failed"
+    run.emit(ToolUpdate(id=call.id, fields={"status": status, "output": answer.value}, final=True, result=answer.value))
+    _keep(run, step, answer)
+    yield from _then(run, step, answer, _words(answer.value))
+
+
+def _not_granted(run: Run, step: Step, call: ToolCall, answer: Answer | None) -> Script:
+    denied = None if answer is None or answer.outcome == "cancelled" else (answer.reason or "")
+    run.emit(ToolUpdate(id=call.id, fields={"status": "failed"}, final=True, denied=denied))
+    if answer is None:
+        yield from _cannot(run, step)
+    else:
+        yield from _then(run, step, answer, answer.reason or "")
+
+
+# --- questions
+
+
+def _put(run: Run, need: Need) -> Any:
+    """Asks and waits for the answer; None if it cannot be asked. (A generator that returns an Answer.)"""
+    ticket = run.ask(need)
+    if ticket is None:
+        return None
+    answer: Answer = yield ticket
+    return answer
+
+
+def _cannot(run: Run, step: Step) -> Script:
+    why = "the client cannot be asked"
+    run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why=why)
+    if step.otherwise is not None:
+        yield from play(run, step.otherwise)
+
+
+def _keep(run: Run, step: Step, answer: Answer) -> None:
+    if step.save:
+        run.agent.save(step.save, answer.message, run.scope)
+
+
+def _then(run: Run, step: Step, answer: Answer, text: str) -> Script:
+    """Plays the first branch of `then` that fits; without `then`, `cancelled` ends the turn."""
+    if step.then is None:
+        if answer.outcome == "cancelled":
+            raise Ended(Stop("cancelled"))
+        return
+    for way in step.then:
+        if way.when is None or run.agent.holds(way.when, run, answer=answer, text=text):
+            yield from play(run, way.steps)
+            return
+    if answer.outcome == "cancelled":
+        raise Ended(Stop("cancelled"))
+
+
+def _ask(run: Run, step: Step) -> Script:
+    payload: model.Ask = fill_step(step, run.scope)
+    content = None if payload.content is msgspec.UNSET else payload.content
+    known = run.session.history.find(payload.tool) if payload.tool is not None else None
+    fields = {"title": payload.title} if payload.title is not None else {}
+    call = ToolCall(
+        id=payload.tool or run.session.next_call_id(),
+        name=known.name if known is not None else None,
+        fields=fields,
+        input=known.input if known is not None else None,
+    )
+    answer = yield from _put(run, Permission(tool=call, options=payload.options, content=content))
+    if answer is None:
+        yield from _cannot(run, step)
+        return
+    _keep(run, step, answer)
+    yield from _then(run, step, answer, answer.reason or "")
+
+
+def _client_request(run: Run, step: Step) -> Script:
+    payload = fill_step(step, run.scope)
+    answer = yield from _put(run, ClientRequest(verb=step.verb, payload=payload, step=str(step.place)))
+    if answer is None:
+        yield from _cannot(run, step)
+        return
+    _keep(run, step, answer)
+    yield from _then(run, step, answer, _words(answer.value))
+
+
+# --- the rest
+
+
+def _tool_start(run: Run, step: Step) -> Script:
+    payload: model.ToolFields = fill_step(step, run.scope)
+    fields = dict(payload.fields)
+    name, input = fields.pop("name", None), fields.get("input")
+    run.emit(ToolCall(id=payload.id, name=name, fields=fields, input=input, meta=_meta(run, step)))
+    return
+    yield
+
+
+def _tool_update(run: Run, step: Step) -> Script:
+    payload: model.ToolFields = fill_step(step, run.scope)
+    fields = dict(payload.fields)
+    final = fields.get("status") in ("completed", "failed")
+    result = fields.get("output", fields.get("content", "")) if final else None
+    run.emit(ToolUpdate(id=payload.id, fields=fields, final=final, result=result, meta=_meta(run, step)))
+    return
+    yield
+
+
+def _surface(run: Run, step: Step) -> Script:
+    payload = fill_step(step, run.scope)
+    run.agent.changed(run.session, step.verb, payload)
+    run.emit(Surface(verb=step.verb, payload=payload, meta=_meta(run, step)))
+    return
+    yield
+
+
+def _info(run: Run, step: Step) -> Script:
+    payload: model.InfoFields = fill_step(step, run.scope)
+    applied = run.agent.world.sessions.apply(run.session, payload)
+    if applied is None:
+        run.agent.note("skipped", run.session.id, step=str(step.place), verb="info", why="the title is too long")
+        return
+    given = {name: getattr(applied, name) for name in ("title", "updated_at", "meta")}
+    run.emit(Info(fields={name: value for name, value in given.items() if value is not msgspec.UNSET}))
+    return
+    yield
+
+
+def _raw(run: Run, step: Step) -> Script:
+    run.emit(Raw(verb=step.verb, payload=fill_step(step, run.scope)))  # type: ignore[arg-type]
+    return
+    yield
+
+
+def _wire(run: Run, step: Step) -> Script:
+    run.emit(Wire(verb=step.verb, payload=fill_step(step, run.scope)))
+    return
+    yield
+
+
+def _wait(run: Run, step: Step) -> Script:
+    yield draw(step.payload, run.agent.rng("waits", run.session))
+
+
+def _wait_for(run: Run, step: Step) -> Script:
+    payload: model.WaitFor = fill_step(step, run.scope)
+    timeout = None if payload.timeout is None else draw(payload.timeout, run.agent.rng("waits", run.session))
+    heard = yield Listen(payload.method, timeout)
+    outcome: Any = "timeout" if heard is None else "result"
+    answer = Answer(outcome=outcome, value=heard, message=heard)
+    if heard is not None:
+        _keep(run, step, answer)
+    yield from _then(run, step, answer, _words(heard))
+
+
+def _repeat(run: Run, step: Step) -> Script:
+    payload: model.Repeat = step.payload
+    rng = run.agent.rng("waits", run.session)
+    done = 0
+    while payload.times is None or done < payload.times:
+        if payload.times is None:
+            yield Idle(draw(payload.every, rng) if done else 0)
+        elif done and payload.every:
+            yield draw(payload.every, rng)
+        done += 1
+        if run.room() <= 0:
+            yield Signal.ROOM
+        yield from play(run, payload.steps)
+
+
+def _together(run: Run, step: Step) -> Script:
+    payload: model.Together = step.payload
+    yield Gather([play(run, steps) for steps in payload.branches])
+
+
+def _hang(run: Run, step: Step) -> Script:
+    yield Signal.FOREVER
+
+
+PLAYERS: dict[str, Callable[[Run, Step], Script]] = {
+    "say": _text,
+    "think": _text,
+    "user": _text,
+    "tool": _tool,
+    "tool_start": _tool_start,
+    "tool_update": _tool_update,
+    "ask": _ask,
+    "plan": _surface,
+    "usage": _surface,
+    "commands": _surface,
+    "mode": _surface,
+    "option": _surface,
+    "notice": _surface,
+    "compaction": _surface,
+    "info": _info,
+    "read": _client_request,
+    "write": _client_request,
+    "terminal": _client_request,
+    "elicit": _client_request,
+    "mcp": _client_request,
+    "request": _client_request,
+    "notify": _raw,
+    "update": _raw,
+    "send": _raw,
+    "wait": _wait,
+    "wait_for": _wait_for,
+    "repeat": _repeat,
+    "together": _together,
+    "hang": _hang,
+    "stderr": _wire,
+    "disconnect": _wire,
+    "exit": _wire,
+    "stall": _wire,
+}
+"""Verb to player. `stop` and `fail` are not here: they end the list itself (`play`)."""

@@ -1,0 +1,418 @@
+"""One run of steps: the branches it consists of, its questions to the client, its end.
+
+A run belongs to its session and plays on the stage; it sends through an `Output` that can be exchanged while it plays
+(the next AAP request, a reconnect, nobody). The steps themselves are generators (`script.play`); what they yield is a
+`Command`, carried out here. Nothing in this module waits.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mockagent.message import Origin
+from mockagent.scenario.model import Micros, Step
+from mockagent.script.output import (
+    Admission,
+    Answer,
+    Fail,
+    Info,
+    Item,
+    Need,
+    Output,
+    Permission,
+    Stop,
+    Surface,
+    Text,
+    Ticket,
+    ToolCall,
+    ToolUpdate,
+)
+from mockagent.script.stage import Stage, Timer
+from mockagent.world.history import Called
+
+if TYPE_CHECKING:
+    from mockagent.script.agent import Agent
+    from mockagent.script.placeholders import Scope
+    from mockagent.world.sessions import Session
+
+_PLENTY = 1024
+
+CANCEL_GRACE = 2.0
+"""Seconds (real time) that a cancelled turn waits for the client to answer what it was asked."""
+
+
+class Signal(enum.Enum):
+    """Commands without a value."""
+
+    ROOM = enum.auto()  # go on when the output has room
+    FOREVER = enum.auto()  # never go on
+
+
+class Gather:
+    """Goes on when all these branches have ended."""
+
+    __slots__ = ("scripts",)
+
+    def __init__(self, scripts: Sequence[Script]) -> None:
+        self.scripts = scripts
+
+
+class Listen:
+    """Goes on when the client calls this method, with the message, or with None after the time-out."""
+
+    __slots__ = ("method", "timeout")
+
+    def __init__(self, method: str, timeout: Micros | None) -> None:
+        self.method = method
+        self.timeout = timeout
+
+
+class Idle:
+    """Goes on after a wait that belongs to a repetition without end."""
+
+    __slots__ = ("wait",)
+
+    def __init__(self, wait: Micros) -> None:
+        self.wait = wait
+
+
+Command = Micros | Signal | Gather | Listen | Idle | Ticket
+Script = Generator[Command, Any, None]
+
+
+class Ended(Exception):
+    """Raised by a step that ends the turn, from any depth.
+
+    Args:
+        how: the stop reason, or the error.
+        rest: the steps behind it in the same list; they play after the reply.
+    """
+
+    def __init__(self, how: Stop | Fail, rest: Sequence[Step] = ()) -> None:
+        self.how = how
+        self.rest = rest
+        super().__init__(how)
+
+
+class State(enum.Enum):
+    """Where a run is in its life."""
+
+    PLAYING = enum.auto()
+    CANCELLING = enum.auto()  # branches are gone, open questions are waited for
+    AFTER = enum.auto()  # the reply has left, steps behind `stop` play
+    DONE = enum.auto()
+
+
+class Branch:
+    """One line of steps within a run."""
+
+    __slots__ = ("children", "parent", "script", "ticket", "timer")
+
+    def __init__(self, script: Script, parent: Branch | None = None) -> None:
+        self.script: Script | None = script
+        self.parent = parent
+        self.children = 0
+        self.timer: Timer | None = None
+        self.ticket: Ticket | None = None
+
+
+class Run:
+    """A turn or a schedule entry that plays.
+
+    Args:
+        agent: whose script it is.
+        session: where it plays.
+        scope: what placeholders and conditions see.
+        origin: what its messages are marked with.
+        out: where it sends to; None: nobody is there.
+        ended: called once with the end of the turn, before its reply is sent.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        session: Session,
+        scope: Scope,
+        *,
+        origin: Origin,
+        out: Output | None,
+        ended: Callable[[Run, Stop | Fail], None] | None = None,
+    ) -> None:
+        self.agent = agent
+        self.session = session
+        self.scope = scope
+        self.origin: Origin = origin
+        self.out = out
+        self.state = State.PLAYING
+        self.tickets: dict[Ticket, Branch] = {}
+        self.open_calls: dict[str, ToolCall] = {}
+        self.last_message: dict[str, str] = {}
+        self.facts: dict[str, Any] = {}
+        self.on_done: Callable[[], None] | None = None
+        self._ended = ended
+        self._branches: dict[Branch, None] = {}
+        self._current: Branch | None = None
+        self._grace: Timer | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """The stage it plays on."""
+        return self.agent.stage
+
+    @property
+    def running(self) -> bool:
+        """Whether its turn is open: no reply has been sent yet."""
+        return self.state in (State.PLAYING, State.CANCELLING)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has nothing left to play."""
+        return self.state is State.DONE
+
+    # --- life
+
+    def start(self, script: Script, *, at_once: bool = False) -> None:
+        """Begins to play: behind what is ready already, or at once, as far as it gets without waiting."""
+        if not at_once:
+            self._spawn(script, None)
+            return
+        branch = Branch(script)
+        self._branches[branch] = None
+        self._go(branch)
+
+    def attach(self, out: Output | None) -> None:
+        """Sends through another output from now on."""
+        self.out = out
+        if self.running:
+            self._watch_parking()
+
+    def answer(self, ticket: Ticket, answer: Answer) -> None:
+        """Settles a question. An answer that comes too late (after a cancel or a time-out) changes nothing."""
+        branch = self.tickets.pop(ticket, None)
+        if branch is None:
+            return
+        if self.state is State.CANCELLING:
+            if not self.tickets:
+                self._finish_cancel()
+            return
+        branch.ticket = None
+        self.stage.soon(partial(self._go, branch, answer))
+
+    def cancel(self) -> None:
+        """Stops the turn by the book: nothing more is started, open questions are awaited, then the end is told.
+
+        Source: ACP, prompt turn, section on cancellation.
+        """
+        if self.state is State.AFTER:
+            self.drop()
+        if self.state is not State.PLAYING:
+            return
+        self.state = State.CANCELLING
+        self._kill(keep_tickets=True)
+        for ticket in self.tickets:
+            if self.out is not None and not isinstance(ticket.need, Permission):
+                self.out.withdraw(ticket)
+        if self.tickets and self.out is not None:
+            self._grace = self.stage.timeout(CANCEL_GRACE, self._finish_cancel)
+        else:
+            self.stage.soon(self._finish_cancel)
+
+    def drop(self) -> None:
+        """Stops without a word: the session or the process is gone."""
+        self._kill()
+        self._become_done()
+
+    def _finish_cancel(self) -> None:
+        if self.state is not State.CANCELLING:
+            return
+        if self._grace is not None:
+            self._grace.cancel()
+        self._finish(Stop("cancelled"), ())
+
+    def _finish(self, how: Stop | Fail, rest: Sequence[Step]) -> None:
+        self._kill()
+        self._close_calls()
+        self.state = State.AFTER
+        if self._ended is not None:
+            self._ended(self, how)
+        if self.out is not None:
+            self.out.end(how)
+        self.out = self.agent.audience(self.session)
+        if rest and self.state is State.AFTER:
+            self._spawn(self.agent.script(self, rest), None)
+        else:
+            self._become_done()
+
+    def _become_done(self) -> None:
+        if self.state is State.DONE:
+            return
+        self.state = State.DONE
+        self.agent.run_done(self)
+        if self.on_done is not None:
+            self.on_done()
+
+    def _close_calls(self) -> None:
+        """A whole `tool` that was cut short is shown as failed; calls opened by hand stay as the scenario left them."""
+        for id in list(self.open_calls):
+            self.emit(ToolUpdate(id=id, fields={"status": "failed"}, final=True))
+
+    # --- branches
+
+    def _spawn(self, script: Script, parent: Branch | None) -> None:
+        branch = Branch(script, parent)
+        self._branches[branch] = None
+        self.stage.soon(partial(self._go, branch))
+
+    def _go(self, branch: Branch, value: object = None) -> None:
+        if branch.script is None:
+            return
+        before, self._current = self._current, branch
+        try:
+            command = branch.script.send(value)
+        except StopIteration:
+            self._branch_ended(branch)
+        except Ended as end:
+            self._finish_or_drop(end)
+        except Exception as error:
+            self._crashed(error)
+        else:
+            if branch.script is not None:  # else it was ended by what it sent itself
+                self._obey(branch, command)
+        finally:
+            self._current = before
+
+    def _obey(self, branch: Branch, command: Command) -> None:
+        if isinstance(command, int):
+            branch.timer = self.stage.after(command, partial(self._go, branch))
+        elif command is Signal.ROOM:
+            self.stage.with_room(self.room, partial(self._go, branch))
+        elif isinstance(command, Idle):
+            branch.timer = self.stage.after(command.wait, partial(self._go, branch), endless=True)
+        elif isinstance(command, Ticket):
+            branch.ticket = command
+            self.tickets[command] = branch
+            self._watch_parking()
+        elif isinstance(command, Gather):
+            branch.children = len(command.scripts)
+            for script in command.scripts:
+                self._spawn(script, branch)
+            if not command.scripts:
+                self.stage.soon(partial(self._go, branch))
+        elif isinstance(command, Listen):
+            self._listen(branch, command)
+
+    def _listen(self, branch: Branch, command: Listen) -> None:
+        def heard(message: object) -> None:
+            if branch.timer is not None:
+                branch.timer.cancel()
+            self.stage.soon(partial(self._go, branch, message))
+
+        off = self.agent.listen(command.method, self.session, heard)
+        if command.timeout is not None:
+
+            def late() -> None:
+                off()
+                self._go(branch)
+
+            branch.timer = self.stage.after(command.timeout, late)
+
+    def _branch_ended(self, branch: Branch) -> None:
+        branch.script = None
+        self._branches.pop(branch, None)
+        parent = branch.parent
+        if parent is None:
+            if not self._branches:
+                self._finish_or_drop(Ended(Stop("end_turn")))
+            return
+        parent.children -= 1
+        if parent.children == 0:
+            self.stage.soon(partial(self._go, parent))
+        else:
+            self._watch_parking()
+
+    def _finish_or_drop(self, end: Ended) -> None:
+        if self.state is State.PLAYING and self.origin == "turn":
+            self._finish(end.how, end.rest)
+        else:
+            self._kill()
+            self._become_done()
+
+    def _crashed(self, error: Exception) -> None:
+        """A mistake of ours: the turn fails, everything else goes on."""
+        self.agent.note("bug", self.session.id, error=f"{type(error).__name__}: {error}")
+        self.agent.complain(f"internal error while playing: {type(error).__name__}: {error}", error)
+        self._finish_or_drop(Ended(Fail("internal_error")))
+
+    def _kill(self, *, keep_tickets: bool = False) -> None:
+        branches, self._branches = list(self._branches), {}
+        for branch in branches:
+            script, branch.script = branch.script, None
+            if branch.timer is not None:
+                branch.timer.cancel()
+            if script is not None and branch is not self._current:
+                script.close()
+        if not keep_tickets:
+            open_tickets, self.tickets = list(self.tickets), {}
+            for ticket in open_tickets:
+                if self.out is not None:
+                    self.out.withdraw(ticket)
+
+    # --- parking
+
+    def _watch_parking(self) -> None:
+        self.stage.settled(self, self._check_parking)
+
+    def _check_parking(self) -> None:
+        if self.state is not State.PLAYING or not self.tickets or self.out is None:
+            return
+        if all(branch.ticket is not None or branch.children for branch in self._branches):
+            self.out.parked(list(self.tickets))
+
+    # --- what steps call
+
+    def room(self) -> int:
+        """How many items may be sent now."""
+        return _PLENTY if self.out is None else self.out.room
+
+    def admit(self, tool: ToolCall, ask: bool) -> Admission:
+        """How the protocol treats a tool call; with nobody there it runs inline."""
+        return Admission.INLINE if self.out is None else self.out.admit(tool, ask)
+
+    def emit(self, item: Item) -> bool:
+        """Sends an item and keeps it in the history.
+
+        Returns:
+            False if the protocol cannot say it, or nobody is there.
+        """
+        self._record(item)
+        said = self.out is not None and self.out.emit(item, self.origin)
+        if not said:
+            self.agent.note("skipped", self.session.id, item=type(item).__name__.lower(), why="cannot be said here")
+        return said
+
+    def _record(self, item: Item) -> None:
+        history = self.session.history
+        if isinstance(item, Text):
+            history.say(item.role, list(item.parts), item.message_id)
+            if not item.ends:  # activity is counted by messages, not by how many slices had room
+                return
+        elif isinstance(item, ToolCall):
+            history.call(Called(id=item.id, name=item.name, input=item.input, fields=dict(item.fields), side=item.side))
+        elif isinstance(item, ToolUpdate):
+            history.update(item.id, item.fields, item.result, item.denied)
+            if item.final:
+                self.open_calls.pop(item.id, None)
+        elif isinstance(item, Surface) and item.verb == "plan":
+            history.plan(item.payload)
+        if not isinstance(item, Info):
+            self.agent.world.sessions.touch(self.session)
+
+    def ask(self, need: Need) -> Ticket | None:
+        """Puts a question to the client; None: it cannot be asked."""
+        ticket: Ticket = Ticket(need, lambda answer: self.answer(ticket, answer))
+        if self.out is None or not self.out.ask(need, ticket):
+            return None
+        return ticket

@@ -1,0 +1,145 @@
+"""The server: one port, and who answers below which path.
+
+`/acp` and `/acp/NAME` for each agent, the AAP base, `/_mock` for control. Checks who may come in before anybody looks
+at a request, and sees to an orderly end. What the paths mean is the protocols' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from mockagent.net.channel import Cut
+from mockagent.net.http import open_listeners, serve_http
+from mockagent.net.http_message import Request
+from mockagent.net.http_reply import Responder
+from mockagent.script.agent import Agent
+from mockagent.wire.backstage import Backstage
+from mockagent.wire.gate import Gate
+
+if TYPE_CHECKING:
+    from mockagent.net.http import HttpServer
+
+Handler = Callable[[Request, Responder], Awaitable[None]]
+
+GOING_AWAY = 1001
+"""Close code of RFC 6455, 7.4.1, for a server that shuts down."""
+
+GRACE = 1.0
+"""Seconds that exchanges under way get at the end."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how to serve.
+
+    Attributes:
+        host: address to listen on.
+        port: 0 picks a free one.
+        aap_base: path below which AAP is answered.
+        allow_origins: further origins whose pages may connect.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    aap_base: str = "/aap"
+    allow_origins: tuple[str, ...] = ()
+
+
+class Site:
+    """Everything below one address.
+
+    Args:
+        backstage: shared services, and the agents that are served.
+        settings: address, paths and origins.
+    """
+
+    def __init__(self, backstage: Backstage, settings: Settings) -> None:
+        self._backstage = backstage
+        self._settings = settings
+        self._gate = Gate(settings.host, settings.allow_origins)
+        self._server: HttpServer | None = None
+        self._prefixes = self._mount()
+
+    def _mount(self) -> list[tuple[str, Handler]]:
+        """Path prefixes and who answers below them, the longest first."""
+        from mockagent.aap.service import Service
+
+        aap = Service(self._backstage, self._backstage.agents, self._settings.aap_base, gate=self._gate)
+        mounted: list[tuple[str, Handler]] = [("/acp", self._acp), (self._settings.aap_base.rstrip("/"), aap.handle)]
+        return sorted(mounted, key=lambda entry: len(entry[0]), reverse=True)
+
+    async def run(self, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listens, and serves until `stop`.
+
+        Args:
+            task_status: gets the port once connections are accepted.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        listeners = await open_listeners(self._settings.host, self._settings.port)
+        async with trio.open_nursery() as nursery:
+            self._server = await nursery.start(self._serve, listeners)
+            assert self._server is not None
+            task_status.started(self._server.port)
+
+    async def _serve(
+        self, listeners: list[trio.SocketListener], task_status: trio.TaskStatus[HttpServer] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        await serve_http(listeners, self._answer, log=self._backstage.complain, task_status=task_status)
+
+    def stop(self) -> None:
+        """Accepts nothing more, says goodbye to those who are connected, and lets `run` return."""
+        for line in list(self._backstage.lines.values()):
+            line.cut(Cut("close", GOING_AWAY, "the server shuts down"))
+        if self._server is not None:
+            self._server.shutdown(GRACE)
+
+    async def _answer(self, request: Request, responder: Responder) -> None:
+        closed = self._gate.closed(request.headers)
+        if closed is not None:
+            self._backstage.note("refused", None, None, why=closed.message, path=request.path)
+            await refuse(responder, closed.status, closed.code, closed.message)
+            return
+        for prefix, handler in self._prefixes:
+            if request.path == prefix or request.path.startswith(prefix + "/"):
+                await handler(request, responder)
+                return
+        await refuse(responder, 404, "not_found", f"there is nothing at {request.path}; try {self._places()}")
+
+    def _places(self) -> str:
+        return ", ".join(sorted(prefix or "/" for prefix, _ in self._prefixes))
+
+    # --- ACP
+
+    async def _acp(self, request: Request, responder: Responder) -> None:
+        from mockagent.acp.websocket import serve_websocket
+        from mockagent.net.websocket import handshake_problem, wants_websocket
+
+        agent = self._agent(request.segments[1:])
+        if agent is None:
+            names = ", ".join(agent.scenario.name for agent in self._backstage.agents)
+            await refuse(responder, 404, "not_found", f"there is no agent at {request.path}; there are: {names}")
+        elif not wants_websocket(request.headers):
+            await refuse(responder, 426, "upgrade_required", "connect with a WebSocket", [("Upgrade", "websocket")])
+        elif (problem := handshake_problem(request.method, request.headers)) is not None:
+            await refuse(responder, problem[0], "bad_handshake", problem[1])
+        else:
+            await serve_websocket(self._backstage, agent, request, responder)
+
+    def _agent(self, rest: tuple[str, ...]) -> Agent | None:
+        name = "/".join(rest).strip("/")
+        if not name:
+            return self._backstage.agents[0]
+        return next((agent for agent in self._backstage.agents if agent.scenario.name == name), None)
+
+
+async def refuse(
+    responder: Responder, status: int, code: str, message: str, headers: list[tuple[str, str]] | None = None
+) -> None:
+    """Answers with an error in JSON."""
+    body = msgspec.json.encode({"error": {"code": code, "message": message}})
+    await responder.send(status, [("Content-Type", "application/json"), *(headers or [])], body)

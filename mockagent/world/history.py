@@ -1,0 +1,87 @@
+"""What has been said and done in a session, in the order in which it happened.
+
+Kept in neutral form, whichever protocol it came through, and given back by both. Entries grow while they are being
+said, so that a turn cut short leaves behind what really went out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Part = str | dict[str, Any]
+
+
+class Said(msgspec.Struct, kw_only=True):
+    """One message: of the user, of the agent, or a thought. Parts are text or content blocks."""
+
+    role: Literal["system", "user", "say", "think"]
+    parts: list[Part]
+    message_id: str | None = None
+
+
+class Called(msgspec.Struct, kw_only=True):
+    """One tool call, with its fields as they stand after the last update.
+
+    `result` is what came out, in words or blocks; UNSET while the call is open.
+    """
+
+    id: str
+    name: str | None
+    input: Any
+    fields: dict[str, Any]
+    side: Literal["server", "client"] = "server"
+    result: Any = msgspec.UNSET
+    denied: str | None = None
+
+
+class Planned(msgspec.Struct, kw_only=True):
+    """A plan; a later one replaces it."""
+
+    entries: Any
+
+
+Entry = Said | Called | Planned
+
+
+class History:
+    """The entries of one session."""
+
+    __slots__ = ("_calls", "entries")
+
+    def __init__(self, entries: list[Entry] | None = None) -> None:
+        self.entries: list[Entry] = entries or []
+        self._calls = {entry.id: entry for entry in self.entries if isinstance(entry, Called)}
+
+    def say(self, role: Literal["system", "user", "say", "think"], parts: list[Part], message_id: str | None) -> None:
+        """Adds text; what belongs to the message said last is appended to it."""
+        last = self.entries[-1] if self.entries else None
+        if isinstance(last, Said) and last.role == role and last.message_id == message_id and message_id is not None:
+            last.parts.extend(parts)
+        else:
+            self.entries.append(Said(role=role, parts=list(parts), message_id=message_id))
+
+    def call(self, entry: Called) -> None:
+        """Adds a tool call; one with the same id replaces the look-up, both stay in the record."""
+        self.entries.append(entry)
+        self._calls[entry.id] = entry
+
+    def find(self, id: str) -> Called | None:
+        """The latest tool call with that id."""
+        return self._calls.get(id)
+
+    def update(self, id: str, fields: dict[str, Any], result: Any = msgspec.UNSET, denied: str | None = None) -> None:
+        """Changes a tool call; one that was never announced is added."""
+        entry = self._calls.get(id)
+        if entry is None:
+            entry = Called(id=id, name=None, input=None, fields={})
+            self.call(entry)
+        entry.fields.update(fields)
+        if result is not msgspec.UNSET:
+            entry.result = result
+        entry.denied = denied if denied is not None else entry.denied
+
+    def plan(self, entries: Any) -> None:
+        """Adds a plan."""
+        self.entries.append(Planned(entries=entries))

@@ -1,0 +1,24 @@
+"""The world that a scenario describes: its clock, its chances, its sessions."""
+
+from __future__ import annotations
+
+from mockagent.scenario.model import Scenario
+from mockagent.world.clock import Clock
+from mockagent.world.seeds import Seeds
+from mockagent.world.sessions import Sessions
+
+
+class World:
+    """Everything that outlives a connection.
+
+    Args:
+        scenario: what to play.
+        clock: shared by all worlds of one process.
+        seed: in place of the scenario's own.
+    """
+
+    def __init__(self, scenario: Scenario, clock: Clock, *, seed: int | None = None) -> None:
+        self.scenario = scenario
+        self.clock = clock
+        self.seeds = Seeds(scenario.seed if seed is None else seed)
+        self.sessions = Sessions(scenario, clock, self.seeds)
