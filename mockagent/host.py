@@ -6,6 +6,7 @@ business of the parts.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -94,6 +95,8 @@ class Host:
         self.redactor = Redactor([token for scenario in self.scenarios for token in scenario.agent.auth.tokens])
         self.report = self._report()
         self.taps = Taps(*self._own_taps(), *taps)
+        self.taps.flush()
+        self.stage.rested = self.taps.flush
         self.agents = [self._agent(scenario) for scenario in self.scenarios]
         self.faults: Faults = self._faults(armed)
         self.exit_status = 0
@@ -152,6 +155,7 @@ class Host:
             fill=self._fill,
             report=self._fired,
             save=self._save,
+            belongs=self._belongs,
         )
 
     # --- what the engine asks
@@ -163,6 +167,16 @@ class Host:
                 if agent.world.sessions.get(session) is not None:
                     return agent
         return self.agents[0]
+
+    def _belongs(self, fault: model.Fault, session: str | None, message: Message | None) -> bool:
+        """Whether a fault looks at something: with several scenarios, each one's faults act on its own sessions, and
+        those of the first on what belongs to no session. Faults armed at run time look at everything."""
+        if len(self.scenarios) == 1:
+            return True
+        for agent in self.agents:
+            if any(fault is own for own in agent.scenario.faults):
+                return self._owner(session) is agent
+        return True
 
     def _facts(self, session: str | None, message: Message | None) -> Mapping[str, Any]:
         agent = self._owner(session)
@@ -225,6 +239,7 @@ class Host:
         from mockagent.acp.stdio import serve_stdio
         from mockagent.net.stdio import open_stdio
 
+        _loaded()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._signals, nursery.cancel_scope.cancel)
             nursery.start_soon(drive, self.stage)
@@ -246,6 +261,7 @@ class Host:
         """
         from mockagent.site import Site
 
+        _loaded()
         site = Site(self.backstage, settings)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(drive, self.stage)
@@ -283,6 +299,12 @@ class Host:
             sys.stderr.write(self.report.text() + "\n")
             if self.options.strict:
                 self.exit_status = CLIENT_VERDICT
+
+
+def _loaded() -> None:
+    """What was loaded so far stays for good; garbage is collected from here on (`cli` has put it off)."""
+    gc.freeze()
+    gc.enable()
 
 
 def complain(text: str) -> None:

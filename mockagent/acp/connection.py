@@ -9,6 +9,7 @@ Source: ACP v1, pages "Overview", "Transports", "Prompt Turn"; JSON-RPC 2.0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from mockagent.acp import handlers, kinds
 from mockagent.acp.params import ClientCapabilities
 from mockagent.errors import NAMED, Refusal
-from mockagent.faults.interface import Act, Drop, Life, Pass, Play, Reply
+from mockagent.faults.interface import Act, Drop, Hold, Life, Pass, Play, Reply
 from mockagent.jsonrpc.correlation import InFlight, Lost, Pending
 from mockagent.jsonrpc.messages import (
     Batch,
@@ -89,6 +90,7 @@ class Connection:
         self.calls: InFlight[Call] = InFlight()
         self.pending = Pending()
         self.closed = False
+        route.on_new_id(self.pending.rename)
 
     # --- coming in
 
@@ -136,7 +138,7 @@ class Connection:
         elif isinstance(member, Notification):
             self._notification(message)
         else:
-            self._response(member, message)
+            self._response(message)
 
     def _message(self, member: Request | Notification | Response) -> Message:
         if isinstance(member, Response):
@@ -175,6 +177,7 @@ class Connection:
     def _request(self, call: Call) -> None:
         for act in self._arriving(call.message):
             if isinstance(act, Pass):
+                call.message = act.message
                 self._handle(call)
             elif isinstance(act, Reply):
                 self._reply_of_fault(call, act)
@@ -187,7 +190,7 @@ class Connection:
         try:
             result = handlers.handle(self, call)
         except Refusal as refusal:
-            self.refuse(call, refusal)
+            self._refuse_or(call, refusal)
             return
         except Exception as error:
             self.agent.complain(f"internal error in {call.method}: {type(error).__name__}: {error}", error)
@@ -196,36 +199,64 @@ class Connection:
         if result is not handlers.LATER:
             self.reply(call, result)
 
+    def _refuse_or(self, call: Call, refusal: Refusal) -> None:
+        """Answers with an error, or with what the scenario wants in its place."""
+        instead = self.backstage.faults.refusing(call.message, refusal.name)
+        if instead is None:
+            self.refuse(call, refusal)
+        elif instead.do is None:
+            self.fail(call, instead.error)
+        else:
+            try:
+                result = handlers.instead(self, call, instead.do)
+            except Refusal as again:
+                self.refuse(call, again)
+                return
+            if result is not handlers.LATER:
+                self.reply(call, result)
+
     def _notification(self, message: Message) -> None:
         for act in self._arriving(message):
             if isinstance(act, Pass):
-                try:
-                    handlers.notify(self, message)
-                except Refusal as refusal:  # a notification is never answered, so the journal and stderr tell
-                    self.backstage.note("refused", self.peer, message.session, why=refusal.message)
-                    self.backstage.complain(f"{self.peer.id}: {message.method}: {refusal.message}")
+                self._notice(act.message)
             elif isinstance(act, Reply):
                 self._error_for_notification(act, message)
-            elif not isinstance(act, Drop):
-                self._act(act, message)
+            else:
+                self._act(act, message, self._notice)
 
-    def _response(self, member: Response, message: Message) -> None:
+    def _notice(self, message: Message) -> None:
+        try:
+            handlers.notify(self, message)
+        except Refusal as refusal:  # a notification is never answered, so the journal and stderr tell
+            self.backstage.note("refused", self.peer, message.session, why=refusal.message)
+            self.backstage.complain(f"{self.peer.id}: {message.method}: {refusal.message}")
+
+    def _response(self, message: Message) -> None:
         for act in self._arriving(message):
             if isinstance(act, Pass):
-                if self.pending.settle(member) is None:
-                    self.backstage.note("unexpected_answer", self.peer, None, id=member.id)
-            elif not isinstance(act, Drop | Reply):
-                self._act(act, message)
+                self._settle(act.message)
+            elif not isinstance(act, Reply):
+                self._act(act, message, self._settle)
 
-    def _act(self, act: Act, message: Message) -> None:
+    def _settle(self, message: Message) -> None:
+        data = message.data
+        response = Response(data.get("id"), data.get("result"), data.get("error"), message.text, data)
+        if self.pending.settle(response) is None:
+            again = self.pending.settled(response.id)
+            self.backstage.note("unexpected_answer", self.peer, None, id=response.id, second=again is not None)
+
+    def _act(self, act: Act, message: Message, later: Callable[[Message], None] | None = None) -> None:
+        """What a fault wants beside letting a message pass; `later` takes the message that was held back."""
         if isinstance(act, Play):
             self.backstage.play(act.steps, message.session, message, lambda: None)
         elif isinstance(act, Life):
             self.route.live(act, message.session)
+        elif isinstance(act, Hold) and later is not None:
+            self.route.hold(act, partial(later, act.message))
 
     def _reply_of_fault(self, call: Call, act: Reply) -> None:
         if act.error is not None:
-            self._fail(call, act.error)
+            self.fail(call, act.error)
         else:
             self.reply(call, act.result)
 
@@ -254,12 +285,11 @@ class Connection:
             self._post(kinds.reply(call.method), error_message(call.id, row.code, refusal.message, data), call)
             self.calls.close(call.id)
 
-    def _fail(self, call: Call, error: Any) -> None:
+    def fail(self, call: Call, error: Any) -> None:
+        """Answers a request with an error as a scenario names it."""
         if call.open:
             self._post(kinds.reply(call.method), {"jsonrpc": "2.0", "id": call.id, "error": error_object(error)}, call)
             self.calls.close(call.id)
-
-    fail = _fail
 
     def _post(self, kind: str, data: dict[str, Any], call: Call) -> None:
         call.open = False

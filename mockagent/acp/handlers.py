@@ -78,6 +78,27 @@ def handle(connection: Connection, call: Call) -> Any:
     return row.call(connection, p.read(row.params, call.message.data.get("params")), call)
 
 
+def instead(connection: Connection, call: Call, do: str) -> Any:
+    """What a scenario wants in place of a refusal (`sessions.unknown`, `sessions.invalid_cursor`, ...).
+
+    Args:
+        do: `create` makes the session and tries again, `first_page` forgets the cursor, `empty` answers with nothing.
+
+    Raises:
+        Refusal: that cannot be answered either.
+    """
+    if do == "empty":
+        return {"sessions": []} if call.method == "session/list" else {}
+    params = dict(call.message.data.get("params") or {})
+    if do == "first_page":
+        params.pop("cursor", None)
+    else:
+        connection.agent.world.sessions.create(params.get("cwd"), id=params.get("sessionId"))
+    call.message = call.message.copy()
+    call.message.data = {**call.message.data, "params": params}
+    return handle(connection, call)
+
+
 def notify(connection: Connection, message: Message) -> None:
     """Takes a notification; unknown ones are ignored, as JSON-RPC wants it.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import trio
 
 from mockagent.acp.connection import Connection
-from mockagent.acp.text import escaped
+from mockagent.wire.text import escaped
 from mockagent.jsonrpc.messages import INVALID_REQUEST
 from mockagent.message import Burst, Message
 from mockagent.net.lines import LineReader, Oversized

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from mockagent.acp.connection import Connection
-from mockagent.acp.text import cut, escaped
+from mockagent.wire.text import cut, escaped
 from mockagent.message import Burst, Message
 from mockagent.net.frames import encode_fragments, encode_text, encode_texts
 from mockagent.script.agent import Agent

@@ -176,6 +176,8 @@ class HttpServer:
                     await Connection(self, link).run(full)
                 finally:
                     self._links.discard(link)
+                    for call in link.at_end:
+                        call()
         except Exception as error:
             self.log(f"connection failed: {error!r}")
         finally:

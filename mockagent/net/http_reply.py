@@ -47,6 +47,8 @@ class Link:
         self.taken = False
         self.ended: Cut | None = None
         """How our side was ended, if it was."""
+        self.at_end: list[Callable[[], None]] = []
+        """Called once when the connection is gone."""
         self._keep = header_bytes
         self._watch_scope: trio.CancelScope | None = None
         self._watch_done = trio.Event()
@@ -140,6 +142,11 @@ class Responder:
         self._body: BodyChannel | None = None
         self.begun = False
         """Whether some of an answer may have left already."""
+
+    @property
+    def connection(self) -> Link:
+        """The connection; the same object for all its exchanges."""
+        return self._link
 
     @property
     def disconnected(self) -> trio.Event:

@@ -158,7 +158,8 @@ class Agent:
     def _begin(self, session: Session, prompt: Prompt, out: Output) -> None:
         session.turns += 1
         session.prompt = prompt.text
-        session.history.say("user", prompt.parts, None)
+        if prompt.parts:
+            session.history.say("user", prompt.parts, None)
         self.world.sessions.touch(session)
         scope = Scope(self.world, session, prompt=prompt.text, message=prompt.message)
         run = Run(self, session, scope, origin="turn", out=self.audience(session, out), ended=self._turn_ended)
@@ -224,6 +225,13 @@ class Agent:
         """The turn that runs in the session, the last one if there are several."""
         turns = self._turns.get(session.id)
         return turns[-1] if turns else None
+
+    def run_of(self, session: Session, out: Output) -> Run | None:
+        """The turn that speaks to this output, or None."""
+        for run in self._turns.get(session.id, ()):
+            if run.out is not None and run.out.same_client(out):
+                return run
+        return None
 
     def cancel(self, session: Session) -> None:
         """Cancels every turn of the session; without one it does nothing."""

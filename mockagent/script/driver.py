@@ -42,6 +42,7 @@ async def drive(stage: Stage) -> None:
             continue
         if alarm.is_set():
             alarm = trio.Event()
+        stage.rested()
         with trio.move_on_at(deadline):
             await alarm.wait()
         for _ in range(_ROUND):

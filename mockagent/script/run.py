@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from mockagent.message import Origin
 from mockagent.scenario.model import Micros, Step
 from mockagent.script.output import (
@@ -402,7 +404,7 @@ class Run:
         elif isinstance(item, ToolCall):
             history.call(Called(id=item.id, name=item.name, input=item.input, fields=dict(item.fields), side=item.side))
         elif isinstance(item, ToolUpdate):
-            history.update(item.id, item.fields, item.result, item.denied)
+            history.update(item.id, item.fields, item.result if item.final else UNSET, item.denied)
             if item.final:
                 self.open_calls.pop(item.id, None)
         elif isinstance(item, Surface) and item.verb == "plan":

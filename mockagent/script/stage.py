@@ -44,12 +44,14 @@ class Stage:
     Attributes:
         hurried: waits are not waited for (after EOF): every timer is ripe at once, in order.
         wake: called when there is something to do; the driver puts its alarm here.
+        rested: called when there is nothing to do for now; the host writes out what its taps hold.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.hurried = False
         self.wake: Callable[[], None] = _nobody
+        self.rested: Callable[[], None] = _nobody
         self._births = 0
         self._timers: list[Timer] = []
         self._held: list[Timer] = []  # endless repetitions at speed 0: they wait for `advance`
@@ -191,4 +193,4 @@ def _head(heap: list[Timer]) -> Timer | None:
 
 
 def _nobody() -> None:
-    """No driver yet: whoever pumps by hand needs no alarm."""
+    """Whoever pumps by hand needs neither alarm nor rest."""

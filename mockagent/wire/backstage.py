@@ -155,9 +155,11 @@ class Backstage:
 
     def depart(self, peer: Peer, **detail: Any) -> None:
         """The peer is gone."""
+        self.faults.lifecycle("closed", peer)
         self._stalls.pop(peer.id, None)
         self.lines.pop(peer.id, None)
         self.note("closed", peer, **detail)
+        self.taps.flush()
 
     def connection_id(self) -> str:
         """A name for a connection that the client gets to know."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
 from mockagent.faults.interface import Act, Delay, Drop, Faults, Hold, Life, Pass, Play, Reply
-from mockagent.message import Burst, Fate, Message, Peer
+from mockagent.message import NO_ID, Burst, Fate, Message, Peer
 from mockagent.net.channel import Broken, Bytes, Channel, Cut, Op, Pause
 from mockagent.scenario.model import Span, Step
 from mockagent.watch.tap import Taps
@@ -60,6 +60,12 @@ class Route(Protocol):
 
     def live(self, act: Life, session: str | None = None) -> None:
         """Something happens to the channel on which the session's messages leave."""
+
+    def hold(self, act: Hold, call: Callable[[], None]) -> None:
+        """Calls when what a message is held for has come; `release` tells of events."""
+
+    def on_new_id(self, call: Callable[[Any, Any], object]) -> None:
+        """Calls with the old and the new id when a fault lets a request of ours leave under another one."""
 
 
 class Director(Protocol):
@@ -121,7 +127,10 @@ class Line:
         self._queue: deque[Entry] = deque()
         self._messages = 0
         self._bytes = 0
-        self._held: list[tuple[str, Message]] = []
+        self._held: list[tuple[str, str | None, object, Callable[[], None]]] = []
+        self._new_id: Callable[[Any, Any], object] | None = None
+        self._owed = 0  # messages that faults hold back and that will still be put in
+        self._last: Cut | None = None
         self._something = trio.Event()
         self._drained = trio.Event()
         self._drained.set()
@@ -152,7 +161,7 @@ class Line:
         else:
             self._put(message)
         if message.method and message.kind.startswith("reply:"):
-            self.release("reply", message.method)
+            self._release("reply", message.method, but=message.id)
 
     def send_burst(self, burst: Burst) -> None:
         """Many messages of one kind; with a fault watching them they go one by one."""
@@ -170,6 +179,20 @@ class Line:
         self._queue.append(how)
         self._stir()
 
+    def finish(self, how: Cut) -> None:
+        """The channel ends once all that was put in has left, what faults hold back and what they play included."""
+        self._last = how
+        self._end_if_due()
+
+    def _end_if_due(self) -> None:
+        if self._last is not None and not self._owed:
+            how, self._last = self._last, None
+            self.cut(how)
+
+    def forsake(self) -> None:
+        """Nobody takes what is left over: the task of `run` was cancelled, because the other side has gone."""
+        self._break()
+
     def _put(self, message: Message) -> None:
         if message.raw is None:
             message.raw = message.text
@@ -181,20 +204,40 @@ class Line:
     def _act(self, message: Message, acts: Sequence[Act]) -> None:
         for index, act in enumerate(acts):
             if isinstance(act, Pass):
+                if act.message is not message and message.kind.startswith("request:"):
+                    self._renamed(message, act.message)
                 self._put(act.message)
             elif isinstance(act, Drop | Reply):
                 self._taps.saw(message, "out", Fate.UNSENT)
             elif isinstance(act, Delay):
                 self._gate(act.span)
             elif isinstance(act, Hold):
-                self._hold(act)
+                self._owed += 1
+                self.hold(act, partial(self._put_late, act.message))
             elif isinstance(act, Play):
                 # What stands behind the steps waits for them; other messages pass.
-                rest = partial(self._act, message, acts[index + 1 :])
+                rest = partial(self._act_late, message, acts[index + 1 :])
                 if not self._director.play(act.steps, message.session, message, rest):
+                    self._owed += 1
                     return
             elif isinstance(act, Life):
                 self.live(act, message.session)
+
+    def _put_late(self, message: Message) -> None:
+        self._owed -= 1
+        self._put(message)
+        self._end_if_due()
+
+    def _act_late(self, message: Message, acts: Sequence[Act]) -> None:
+        self._owed -= 1
+        self._act(message, acts)
+        self._end_if_due()
+
+    def _renamed(self, before: Message, after: Message) -> None:
+        """The answer will carry the id that really left."""
+        id = after.data.get("id", NO_ID) if isinstance(after.data, dict) else NO_ID
+        if id is not NO_ID and id != before.id and self._new_id is not None:
+            self._new_id(before.id, id)
 
     def live(self, act: Life, session: str | None = None) -> None:
         """Something happens to this channel, or to the process, behind what is in the queue now."""
@@ -215,24 +258,34 @@ class Line:
         gate.open = True
         self._stir()
 
-    def _hold(self, act: Hold) -> None:
-        if isinstance(act.until, str):
-            self._held.append((act.until, act.message))
-        else:
-            self._director.later(act.until, partial(self._put, act.message))
+    def hold(self, act: Hold, call: Callable[[], None]) -> None:
+        """See `Route.hold`."""
+        if not isinstance(act.until, str):
+            self._director.later(act.until, call)
+            return
+        name = act.message.method if act.until == "reply" else act.message.session
+        self._held.append((act.until, name, act.message.id, call))
 
     def release(self, event: str, name: str | None = None) -> None:
         """Lets go of what is held until an event.
 
         Args:
-            event: `reply`, `turn_ended`, `next_prompt`.
-            name: for `reply` the method, else the session's id.
+            event: `turn_ended`, `next_prompt`.
+            name: the session's id.
         """
+        self._release(event, name, but=NO_ID)
+
+    def _release(self, event: str, name: str | None, *, but: object) -> None:
+        """A reply that is held until another one of its method leaves is not let go by itself."""
         for entry in list(self._held):
-            until, message = entry
-            if until == event and name == (message.method if event == "reply" else message.session):
+            until, wanted, id, call = entry
+            if until == event and name == wanted and (but is NO_ID or id != but):
                 self._held.remove(entry)
-                self._put(message)
+                call()
+
+    def on_new_id(self, call: Callable[[Any, Any], object]) -> None:
+        """See `Route.on_new_id`."""
+        self._new_id = call
 
     def _stir(self) -> None:
         if self._drained.is_set():
@@ -322,8 +375,7 @@ class Line:
         ops: Sequence[Op] = (Bytes(whole),)
         if message.origin != "fault" and self._faults.watches(message.kind, message.neutral):
             ops = self._faults.framing(message, data)
-        touched = bool(message.damaged) or len(ops) != 1 or ops[0] != Bytes(whole)
-        self._taps.saw(message, "out", Fate.DAMAGED if touched else Fate.INTACT)
+        self._taps.saw(message, "out", Fate.DAMAGED if message.damaged else Fate.INTACT)
         return ops
 
     def _break(self) -> None:

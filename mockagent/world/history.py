@@ -24,7 +24,8 @@ class Said(msgspec.Struct, kw_only=True):
 class Called(msgspec.Struct, kw_only=True):
     """One tool call, with its fields as they stand after the last update.
 
-    `result` is what came out, in words or blocks; UNSET while the call is open.
+    `result` is what came out, in words or blocks; UNSET while the call is open. `returned` says when it came: how many
+    entries there were by then, and the how-manieth result it was.
     """
 
     id: str
@@ -34,6 +35,12 @@ class Called(msgspec.Struct, kw_only=True):
     side: Literal["server", "client"] = "server"
     result: Any = msgspec.UNSET
     denied: str | None = None
+    returned: tuple[int, int] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether it still waits for its result."""
+        return self.result is msgspec.UNSET and self.denied is None
 
 
 class Planned(msgspec.Struct, kw_only=True):
@@ -48,10 +55,11 @@ Entry = Said | Called | Planned
 class History:
     """The entries of one session."""
 
-    __slots__ = ("_calls", "entries")
+    __slots__ = ("_calls", "_results", "entries")
 
     def __init__(self, entries: list[Entry] | None = None) -> None:
         self.entries: list[Entry] = entries or []
+        self._results = 0
         self._calls = {entry.id: entry for entry in self.entries if isinstance(entry, Called)}
 
     def say(self, role: Literal["system", "user", "say", "think"], parts: list[Part], message_id: str | None) -> None:
@@ -81,6 +89,9 @@ class History:
         if result is not msgspec.UNSET:
             entry.result = result
         entry.denied = denied if denied is not None else entry.denied
+        if entry.returned is None and not entry.open:
+            self._results += 1
+            entry.returned = (len(self.entries), self._results)
 
     def plan(self, entries: Any) -> None:
         """Adds a plan."""

@@ -101,16 +101,19 @@ class Sessions:
         session.config = {option.id: option.value for option in self._agent.options}
         session.mode = self._agent.modes[0].id if self._agent.modes else None
 
-    def create(self, cwd: str | None = None, directories: tuple[str, ...] = ()) -> Session:
+    def create(self, cwd: str | None = None, directories: tuple[str, ...] = (), *, id: str | None = None) -> Session:
         """Makes a session, active at once. Ids come from the seed: the n-th session always has the same."""
-        ids = self._seeds.rng("session ids")
-        id = f"sess_{ids.getrandbits(48):012x}"
-        while id in self._kept:
-            id = f"sess_{ids.getrandbits(48):012x}"
+        id = self._new_id() if id is None else id
         session = Session(id, cwd or self._rules.cwd, self._clock.now(), directories)
         self._set_up(session)
         self._kept[id] = session
         return session
+
+    def _new_id(self) -> str:
+        ids = self._seeds.rng("session ids")
+        while (id := f"sess_{ids.getrandbits(48):012x}") in self._kept:
+            pass
+        return id
 
     def get(self, id: str) -> Session | None:
         """The session of that id, unless it was deleted or never was."""

@@ -1,0 +1,1 @@
+"""What people see in the terminal: the agent-and-client show, and tables."""

@@ -1,0 +1,163 @@
+"""What `at`, `wait_for` and expectations can name: methods, updates, events, neutral kinds, points in life.
+
+Source: ACP schema v1 (methods), its transport proposal (`/acp`), AAP's endpoints and events. Extension methods begin
+with `_` and are always possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from mockagent.scenario.payloads import UPDATES
+from mockagent.scenario.problems import suggestion
+
+#: requests and notifications of an ACP client
+ACP_IN = (
+    "initialize",
+    "authenticate",
+    "logout",
+    "session/new",
+    "session/load",
+    "session/list",
+    "session/resume",
+    "session/fork",
+    "session/close",
+    "session/delete",
+    "session/prompt",
+    "session/cancel",
+    "session/set_mode",
+    "session/set_config_option",
+    "$/cancel_request",
+)
+#: requests of an AAP client, and those that carry ACP over HTTP
+HTTP_IN = (
+    "GET /meta",
+    "GET /sessions",
+    "POST /sessions",
+    "GET /sessions/*",
+    "DELETE /sessions/*",
+    "GET /sessions/*/history",
+    "POST /sessions/*/turns",
+    "GET /acp",
+    "POST /acp",
+    "DELETE /acp",
+)
+#: requests to an ACP client
+ACP_OUT = (
+    "session/request_permission",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+    "elicitation/create",
+)
+NOTES_OUT = ("session/update", "elicitation/complete", "$/cancel_request")
+EVENTS = (
+    "turn_start",
+    "text_delta",
+    "thinking_delta",
+    "text",
+    "thinking",
+    "tool_call",
+    "tool_result",
+    "turn_stop",
+)
+#: neutral kind -> what it means in ACP, and in AAP
+NEUTRAL_IN: dict[str, tuple[str, str]] = {
+    "list": ("session/list", "GET /sessions"),
+    "create": ("session/new", "POST /sessions"),
+    "load": ("session/load", "GET /sessions/*"),
+    "turn": ("session/prompt", "POST /sessions/*/turns"),
+    "cancel": ("session/cancel", "the end of a turn's response by the client"),
+}
+NEUTRAL_OUT: dict[str, tuple[str, str]] = {
+    "say": ("update:agent_message_chunk", "event:text_delta, event:text"),
+    "think": ("update:agent_thought_chunk", "event:thinking_delta, event:thinking"),
+    "tool": ("update:tool_call, update:tool_call_update", "event:tool_call, event:tool_result"),
+    "stop": ("reply:session/prompt", "event:turn_stop"),
+}
+#: point in life -> when it is
+POINTS: dict[str, str] = {
+    "start": "the process has started",
+    "connected": "a client has connected",
+    "session_opened": "a session was made, loaded or resumed",
+    "session_listed": "a session was in a list",
+    "turn_started": "a turn begins",
+    "turn_ended": "a turn has ended",
+    "eof": "the client has closed its side",
+    "sigterm": "the process is asked to leave",
+    "ping": "a WebSocket ping came",
+    "closed": "a connection is gone",
+    "idle": "nothing happens any more",
+}
+#: what `schedule` can start from
+STARTS = ("connected", "session_opened", "session_listed", "turn_started", "turn_ended")
+
+INCOMING = frozenset({"in", "list", "stream"})
+PREFIXES = ("reply:", "answer:", "update:", "request:", "notify:", "event:")
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """A glob in which `*` stands for any text."""
+    parts = pattern.split("*")
+    if len(parts) == 1:
+        return pattern == name
+    if not name.startswith(parts[0]) or not name.endswith(parts[-1]):
+        return False
+    at, end = len(parts[0]), len(name) - len(parts[-1])
+    for part in parts[1:-1]:
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return at <= end
+
+
+@cache
+def known() -> dict[str, str]:
+    """Every name that `at` can have -> where it is: `in`, `list`, `stream`, `out` or `life`."""
+    names = dict.fromkeys((*ACP_IN, *HTTP_IN, *NEUTRAL_IN), "in")
+    names |= dict.fromkeys(("session/list", "GET /sessions", "list"), "list")
+    names["GET /acp"] = "stream"
+    names |= dict.fromkeys((f"reply:{method}" for method in (*ACP_IN, *HTTP_IN)), "out")
+    names |= dict.fromkeys((f"answer:{method}" for method in ACP_OUT), "in")
+    names |= dict.fromkeys((f"update:{kind}" for kind in UPDATES), "out")
+    names |= dict.fromkeys((f"request:{method}" for method in ACP_OUT), "out")
+    names |= dict.fromkeys((f"notify:{method}" for method in NOTES_OUT), "out")
+    names |= dict.fromkeys((f"event:{name}" for name in EVENTS), "out")
+    names |= dict.fromkeys((*NEUTRAL_OUT, "raw"), "out")
+    return names | dict.fromkeys(POINTS, "life")
+
+
+def places(at: str, own: Iterable[str] = ()) -> frozenset[str]:
+    """Where the things are that an `at` names; empty if it names nothing.
+
+    Args:
+        at: as written in the scenario, with globs.
+        own: names that the scenario itself brings up (`request:acme/ping`).
+    """
+    if at.startswith(("_", "reply:_", "answer:_")):
+        return frozenset({"out" if at.startswith("reply:") else "in"})
+    if at.startswith(("request:_", "notify:_", "update:_", "event:_")):
+        return frozenset({"out"})
+    found = {where for name, where in known().items() if at == name or ("*" in at and _matches(at, name))}
+    # a method may be given with a session's id or an agent's name in its path
+    found |= {where for name, where in known().items() if "*" in name and _matches(name, at)}
+    found |= {known()[path] for path in ("GET /acp", "POST /acp", "DELETE /acp") if at.startswith(path + "/")}
+    found |= {"out" for name in own if at == name or ("*" in at and _matches(at, name))}
+    return frozenset(found)
+
+
+def near(at: str, where: frozenset[str] = frozenset({"in", "list", "stream", "out", "life"})) -> str:
+    """Words about what may have been meant, of the names that are in these places."""
+    head = next((prefix for prefix in PREFIXES if at.startswith(prefix)), "")
+    return suggestion(at, [name for name, place in known().items() if name.startswith(head) and place in where])
+
+
+def is_client_method(method: str, own: Iterable[str] = ()) -> bool:
+    """Whether a client can send this: a method, a neutral kind, or a glob over them."""
+    return bool(places(method, own) & INCOMING)
