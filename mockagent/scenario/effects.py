@@ -45,26 +45,20 @@ SIGNALS: dict[str, int] = {
 }
 
 
-class _Code(Type):
-    """An error's code: a number, or a name of the table."""
-
-    words = f"a whole number, or {listed(NAMED)}"
-
-    def build(self, node: Node, b: Build, path: str) -> Any:
-        number = node.kind == "text" and isinstance(node.value, int)
-        return (Whole() if number else Choice(*NAMED)).build(node, b, path)
-
-    def schema(self, defs: dict[str, Schema]) -> Schema:
-        return {"anyOf": [{"type": "integer"}, {"enum": list(NAMED)}]}
+def _with_message(**values: Any) -> dict[str, Any]:
+    """A JSON-RPC error has a message (section 5.1): without one in the file, that of the first name with its code."""
+    usual = next((row.message for row in NAMED.values() if row.code == values["code"]), "Error")
+    return {"code": values["code"], "message": usual} | values
 
 
 _CODED = Record(
     "Error",
     [
-        Field("code", _Code(), "Code, or the name of an error.", REQUIRED, "-32603"),
-        Field("message", Text(), "What is wrong.", "the name's", "Out of memory"),
-        Field("data", Json, "More about it.", "the name's", "{reason: oom}"),
+        Field("code", Whole(), "JSON-RPC error code.", REQUIRED, "-32603"),
+        Field("message", Text(), "What is wrong.", "that of the named error with this code", "Out of memory"),
+        Field("data", Json, "More about it.", "none", "{reason: oom}"),
     ],
+    _with_message,
 )
 _HTTP = Record(
     "HttpError",
@@ -358,9 +352,11 @@ _ROWS = (
            "{at: session/load, result: null}", _BOTH, ("error", "drop", *_LIST)),
     Effect("edit", "answer", Edit, "Changes the reply, or the message.",
            '{at: "update:session_info_update", edit: [{set: /params/update/title, to: 7}]}', _BOTH, ("drop",)),
+    Effect("event_name", "answer", _Editing(Text()), "Gives the SSE event another name.",
+           '{at: "event:text_delta", event_name: text_dleta}', _BOTH, ("drop",), ("http",)),
     Effect("drop", "order", Yes(), "The request never arrives; the message never leaves.",
            '{at: "reply:session/prompt", drop: true}', _BOTH,
-           ("error", "result", "edit", "copies", "delay", "hold", "resend", *_LIST, *_WIRE)),
+           ("error", "result", "edit", "event_name", "copies", "delay", "hold", "resend", *_LIST, *_WIRE)),
     Effect("copies", "order", Whole(2), "The message leaves so many times in all.",
            '{at: "update:agent_message_chunk", copies: 2}', _BOTH, ("drop",)),
     Effect("delay", "order", Span, "Holds back the message, and all behind it on the channel.",

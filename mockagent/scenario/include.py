@@ -17,8 +17,8 @@ MAX_FILES = 100
 def merge(under: Node, over: Node) -> Node:
     """What two nodes make together: keys of `over` replace those of `under`, mappings below merge again.
 
-    An empty mapping changes nothing, and merging a node with itself gives the same values. Merging is associative unless
-    a file in between turns a mapping into something else.
+    An empty mapping changes nothing, and merging a node with itself gives the same values. Merging is associative
+    unless a file in between turns a mapping into something else.
     """
     if under.kind != "map" or over.kind != "map":
         return over

@@ -23,6 +23,7 @@ def judge(root: Node, b: Build) -> None:
     for node, path in b.faults:
         _fault(node, path, own, b)
     _methods(own, b)
+    _afters(own, b)
     if b.legality == "violation" and not _violates(root, b):
         at = root.get("legality") or root
         b.wrong(
@@ -62,13 +63,22 @@ def _methods(own: set[str], b: Build) -> None:
         if payload is not None:
             named.append((payload if payload.kind == "text" else payload.get("method"), f"{path}/{verb}"))
     for entry, path in b.expectations:
-        named += [(entry.get(key), f"{path}/{key}") for key in ("request", "never")]
+        if entry.kind == "map":
+            named += [(entry.get(key), f"{path}/{key}") for key in ("request", "never")]
     for node, path in named:
         if node is None or node.kind != "text" or node.value is None or "${" in node.text:
             continue
         if not kinds.is_client_method(node.text, own):
             hint = kinds.near(node.text, kinds.INCOMING) or "; a client's own method begins with `_`"
             b.wrong(node, f"no client sends `{node.text:.60}`{hint}", path)
+
+
+def _afters(own: set[str], b: Build) -> None:
+    """`after` of an expectation names a message, or a point in life."""
+    for entry, path in b.expectations:
+        node = entry.get("after") if entry.kind == "map" else None
+        if node is not None and node.kind == "text" and node.text and not kinds.places(node.text, own):
+            b.wrong(node, f"`{node.text:.60}` names nothing{kinds.near(node.text)}", f"{path}/after")
 
 
 def _fault(node: Node, path: str, own: set[str], b: Build) -> None:
