@@ -55,3 +55,23 @@ class Refusal(Exception):
     def row(self) -> NamedError:
         """The row of the table."""
         return NAMED[self.name]
+
+
+def jsonrpc_error(error: Any) -> dict[str, Any]:
+    """The JSON-RPC error object for an error as scenarios write it.
+
+    Args:
+        error: a name of the table, or `{code, message, data}`, whose code may be such a name too; what is left out
+            comes from the table.
+    """
+    given = dict(error) if isinstance(error, dict) else {"code": error}
+    name = given.pop("name", given.get("code"))
+    row = NAMED.get(name if isinstance(name, str) else "internal_error", NAMED["internal_error"])
+    if not isinstance(given.get("code"), int):
+        given["code"] = row.code
+    made: dict[str, Any] = {"code": given["code"], "message": given.get("message", row.message)}
+    if "data" in given:
+        made["data"] = given["data"]
+    elif row.reason is not None and isinstance(name, str):
+        made["data"] = {"reason": row.reason}
+    return made

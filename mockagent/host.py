@@ -32,6 +32,7 @@ from mockagent.watch.rule import Rule
 from mockagent.watch.tap import Tap, Taps
 from mockagent.wire.backstage import Backstage
 from mockagent.world.clock import SECOND, Clock
+from mockagent.world.seeds import Seeds
 from mockagent.world.world import World
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Host:
         self.report = self._report()
         self.taps = Taps(*self._own_taps(), *taps)
         self.taps.flush()
-        self.stage.rested = self.taps.flush
+        self.ids = Seeds(self.scenarios[0].seed if options.seed is None else options.seed).rng("session ids")
         self.agents = [self._agent(scenario) for scenario in self.scenarios]
         self.faults: Faults = self._faults(armed)
         self.exit_status = 0
@@ -136,7 +137,7 @@ class Host:
         return list(ACP_RULES)
 
     def _agent(self, scenario: model.Scenario) -> Agent:
-        world = World(scenario, self.clock, seed=self.options.seed)
+        world = World(scenario, self.clock, seed=self.options.seed, ids=self.ids)
         return Agent(world, self.stage, note=self._note, complain=complain)
 
     def _note(self, event: str, session: str | None, **detail: Any) -> None:
@@ -162,11 +163,8 @@ class Host:
 
     def _owner(self, session: str | None) -> Agent:
         """The agent whose session it is, the first one for what belongs to no session."""
-        if session is not None:
-            for agent in self.agents:
-                if agent.world.sessions.get(session) is not None:
-                    return agent
-        return self.agents[0]
+        agent, _ = self.backstage.find(session)
+        return agent or self.agents[0]
 
     def _belongs(self, fault: model.Fault, session: str | None, message: Message | None) -> bool:
         """Whether a fault looks at something: with several scenarios, each one's faults act on its own sessions, and
@@ -179,9 +177,8 @@ class Host:
         return True
 
     def _facts(self, session: str | None, message: Message | None) -> Mapping[str, Any]:
-        agent = self._owner(session)
-        found = agent.world.sessions.get(session) if session is not None else None
-        facts = agent.facts(found)
+        agent, found = self.backstage.find(session)
+        facts = (agent or self.agents[0]).facts(found)
         if message is not None and message.neutral == "turn":
             facts |= self._facts_of_prompt(message)
             facts["turn"] = found.turns + 1 if found is not None else 1
@@ -198,10 +195,9 @@ class Host:
         return aap.facts(message)
 
     def _fill(self, value: Any, spot: Spot) -> Any:
-        agent = self._owner(spot.session)
-        session = agent.world.sessions.get(spot.session) if spot.session is not None else None
+        agent, session = self.backstage.find(spot.session)
         scope = Scope(
-            agent.world,
+            (agent or self.agents[0]).world,
             session,
             prompt=session.prompt if session is not None else None,
             groups=spot.groups,
@@ -226,7 +222,7 @@ class Host:
         )
 
     def _save(self, peer: Peer | None, session: str | None, name: str, value: Any) -> None:
-        found = self._owner(session).world.sessions.get(session) if session is not None else None
+        _, found = self.backstage.find(session)
         if found is not None:
             found.saved[name] = value
         elif peer is not None:
@@ -240,6 +236,7 @@ class Host:
         from mockagent.net.stdio import open_stdio
 
         _loaded()
+        self.backstage.start()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._signals, nursery.cancel_scope.cancel)
             nursery.start_soon(drive, self.stage)
@@ -262,6 +259,7 @@ class Host:
         from mockagent.site import Site
 
         _loaded()
+        self.backstage.start()
         site = Site(self.backstage, settings)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(drive, self.stage)

@@ -7,7 +7,7 @@ name the kinds, and say which neutral kind (if any) a message belongs to.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -93,11 +93,13 @@ class Message:
         http: the head, for HTTP requests and replies.
         shape: set by a fault that changes the encoding.
         damaged: names of the effects that have changed what leaves; the taps take it as fate.
-        plan: what faults do to the bytes, once they are there; for `Faults.framing`, nobody else reads it.
+        plan: what faults do to the bytes, once they are there; for `Faults.framing`, asked only if there is any.
+        follow: called once, as soon as the first copy of it is on its way; what has to come behind it is sent there.
     """
 
     __slots__ = (
-        "damaged", "data", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan", "raw", "session", "shape",
+        "damaged", "data", "follow", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan", "raw",
+        "session", "shape",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +132,12 @@ class Message:
         self.shape = shape
         self.damaged = damaged
         self.plan = plan
+        self.follow: Callable[[], None] | None = None
+
+    @property
+    def faultable(self) -> bool:
+        """Whether faults may act on it: what faults themselves have sent is left alone."""
+        return self.origin != "fault"
 
     @property
     def text(self) -> bytes:

@@ -93,8 +93,8 @@ class Site:
 
     def stop(self) -> None:
         """Accepts nothing more, says goodbye to those who are connected, and lets `run` return."""
-        for line in list(self._backstage.lines.values()):
-            line.cut(Cut("close", GOING_AWAY, "the server shuts down"))
+        for out in list(self._backstage.connections.values()):
+            out.finish(Cut("close", GOING_AWAY, "the server shuts down"))
         if self._server is not None:
             self._server.shutdown(GRACE)
 

@@ -48,7 +48,7 @@ def _once(field: str, name: str, seen: set[str]) -> None:
     seen.add(name)
 
 
-def together(served: Served, server: Iterable[str], client: Iterable[str]) -> None:
+def together(server: Iterable[str], client: Iterable[str]) -> None:
     """Checks that a session's tools do not clash once a request has changed one side only.
 
     Raises:

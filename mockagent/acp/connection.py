@@ -1,4 +1,4 @@
-"""One ACP connection without its transport: JSON texts come in, messages go out through a route.
+"""One ACP connection without its transport: JSON texts come in, messages go out through an `Outgoing`.
 
 Parses, checks and answers; keeps what was asked and not yet answered, in both directions. It is synchronous and owns no
 socket. What the methods do is in `handlers`, what updates look like in `render`.
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mockagent.acp import handlers, kinds
+from mockagent.acp.output import SessionOutput
 from mockagent.acp.params import ClientCapabilities
-from mockagent.errors import NAMED, Refusal
+from mockagent.errors import Refusal, jsonrpc_error
 from mockagent.faults.interface import Act, Drop, Hold, Life, Pass, Play, Reply
 from mockagent.jsonrpc.correlation import InFlight, Lost, Pending
 from mockagent.jsonrpc.messages import (
@@ -36,10 +37,11 @@ from mockagent.message import NO_ID, Fate, Message, Origin, Peer
 from mockagent.script.agent import Agent
 
 if TYPE_CHECKING:
-    from mockagent.acp.output import SessionOutput
+    from mockagent.script.agent import Waiting
     from mockagent.script.run import Run
     from mockagent.wire.backstage import Backstage
-    from mockagent.wire.line import Route
+    from mockagent.wire.outgoing import Outgoing
+    from mockagent.world.sessions import Session
 
 
 class Call:
@@ -47,7 +49,7 @@ class Call:
 
     Attributes:
         then: called right behind the answer, if the answer was a result.
-        turn: the turn it started, for `$/cancel_request`.
+        turn: the turn it started or waits for, for `$/cancel_request`.
     """
 
     __slots__ = ("batch", "id", "message", "method", "open", "session", "then", "turn")
@@ -60,7 +62,7 @@ class Call:
         self.batch = batch
         self.open = True
         self.then: Callable[[], None] | None = None
-        self.turn: Run | None = None
+        self.turn: Run | Waiting | None = None
 
 
 class Connection:
@@ -70,7 +72,7 @@ class Connection:
         backstage: what all connections share.
         agent: who answers here.
         peer: name of this connection.
-        route: where messages leave.
+        out: the way out.
 
     Attributes:
         version: the protocol version agreed on, None before `initialize`.
@@ -78,11 +80,11 @@ class Connection:
         outputs: the sessions opened here, with their outputs.
     """
 
-    def __init__(self, backstage: Backstage, agent: Agent, peer: Peer, route: Route) -> None:
+    def __init__(self, backstage: Backstage, agent: Agent, peer: Peer, out: Outgoing) -> None:
         self.backstage = backstage
         self.agent = agent
         self.peer = peer
-        self.route = route
+        self.out = out
         self.version: int | None = None
         self.client = ClientCapabilities()
         self.authenticated = not agent.scenario.agent.auth.required
@@ -90,7 +92,9 @@ class Connection:
         self.calls: InFlight[Call] = InFlight()
         self.pending = Pending()
         self.closed = False
-        route.on_new_id(self.pending.rename)
+        self._visited: dict[str, SessionOutput] = {}
+        self._leaving: list[Callable[[], None]] = []
+        out.on_new_id(self.pending.rename)
 
     # --- coming in
 
@@ -101,13 +105,31 @@ class Connection:
             self._take(incoming, None)
             return
         batch = Batch(incoming)
+        if batch.complete:  # no requests: what is to be answered is known already
+            self._close_batch(batch)
         for member in incoming:
             self._take(member, batch)
-        self._close_batch(batch)
 
     def refuse_text(self, raw: bytes, code: int, why: str) -> None:
         """Answers something that could not even be read as a text (an oversized line)."""
         self._malformed(Malformed(code, why, None, raw), None)
+
+    def settle_in(self) -> None:
+        """The client has introduced itself: it hears of sessions that are not open, and of what faults wait for."""
+        self._leaving = [self.agent.visit(self._visit)]
+        self.agent.on_event.append(self._point)
+        self._leaving.append(partial(self.agent.on_event.remove, self._point))
+
+    def _visit(self, session: Session) -> SessionOutput:
+        output = self._visited.get(session.id)
+        if output is None:
+            output = self._visited[session.id] = SessionOutput(self, session)
+        return output
+
+    def _point(self, event: str, session: str | None) -> None:
+        """A point in the life of a session that is open here, for faults."""
+        if session in self.outputs and event != "session_listed":
+            self.backstage.point(event, self.out, session)
 
     def deaf(self) -> None:
         """The client says nothing more: what it was asked fails, and it is not asked again. It may still listen."""
@@ -117,6 +139,9 @@ class Connection:
     def lost(self) -> None:
         """The client is gone: open requests fail, sessions and their turns go on without a listener."""
         self.deaf()
+        for leave in self._leaving:
+            leave()
+        self._leaving = []
         for output in self.outputs.values():
             self.agent.leave(output)
         self.outputs.clear()
@@ -127,12 +152,13 @@ class Connection:
             return
         message = self._message(member)
         self.backstage.stage.clock.activity()
+        self.backstage.stir()
         self.backstage.taps.saw(message, "in", Fate.INTACT)
         self.agent.heard(message.kind, message.session, message.data)
         if isinstance(member, Request):
             refused = self.calls.open(member, call := Call(message, batch))
             if refused is not None:
-                self._post(kinds.reply(member.method), refused, call)
+                self._post(call, refused)
                 return
             self._request(call)
         elif isinstance(member, Notification):
@@ -166,7 +192,7 @@ class Connection:
         self.backstage.complain(f"{self.peer.id}: {member.message}: {member.raw[:80]!r}")
         reply = member.reply()
         if reply is not None and batch is None:  # a batch answers its malformed members itself
-            self.route.send(Message("reply:", reply, self.peer, id=member.id, origin="handler"))
+            self.out.send(Message("reply:", reply, self.peer, id=member.id, origin="handler"))
 
     def _arriving(self, message: Message) -> list[Act]:
         faults = self.backstage.faults
@@ -182,9 +208,18 @@ class Connection:
             elif isinstance(act, Reply):
                 self._reply_of_fault(call, act)
             elif isinstance(act, Drop):
-                self.calls.close(call.id)
+                self._give_up(call)
             else:
                 self._act(act, call.message)
+
+    def _give_up(self, call: Call) -> None:
+        """A request that is never answered, because the scenario says so."""
+        if call.open:
+            call.open = False
+            self.calls.close(call.id)
+            if call.batch is not None:
+                call.batch.give_up()
+                self._close_batch(call.batch)
 
     def _handle(self, call: Call) -> None:
         try:
@@ -250,9 +285,9 @@ class Connection:
         if isinstance(act, Play):
             self.backstage.play(act.steps, message.session, message, lambda: None)
         elif isinstance(act, Life):
-            self.route.live(act, message.session)
+            self.out.live(act, message.session)
         elif isinstance(act, Hold) and later is not None:
-            self.route.hold(act, partial(later, act.message))
+            self.out.hold(act, partial(later, act.message))
 
     def _reply_of_fault(self, call: Call, act: Reply) -> None:
         if act.error is not None:
@@ -262,40 +297,37 @@ class Connection:
 
     def _error_for_notification(self, act: Reply, message: Message) -> None:
         """A violation that the scenario asks for: an answer, under id null, to what must not be answered."""
-        error = error_object(act.error)
+        error = jsonrpc_error(act.error)
         body = {"jsonrpc": "2.0", "id": None, "error": error}
-        self.route.send(Message(kinds.reply(message.method), body, self.peer, method=message.method, origin="handler"))
+        self.out.send(Message(kinds.reply(message.method), body, self.peer, method=message.method, origin="handler"))
 
     # --- answers
 
     def reply(self, call: Call, result: Any) -> None:
         """Answers a request; the second answer to one request is not sent."""
-        if not call.open:
-            return
-        self._post(kinds.reply(call.method), result_message(call.id, result), call)
-        self.calls.close(call.id)
-        if call.then is not None:
-            call.then()
+        self._answer(call, result_message(call.id, result), call.then)
 
     def refuse(self, call: Call, refusal: Refusal) -> None:
         """Answers a request with an error."""
-        if call.open:
-            row = refusal.row
-            data = refusal.data or msgspec.UNSET
-            self._post(kinds.reply(call.method), error_message(call.id, row.code, refusal.message, data), call)
-            self.calls.close(call.id)
+        data = refusal.data or msgspec.UNSET
+        self._answer(call, error_message(call.id, refusal.row.code, refusal.message, data))
 
     def fail(self, call: Call, error: Any) -> None:
         """Answers a request with an error as a scenario names it."""
-        if call.open:
-            self._post(kinds.reply(call.method), {"jsonrpc": "2.0", "id": call.id, "error": error_object(error)}, call)
-            self.calls.close(call.id)
+        self._answer(call, {"jsonrpc": "2.0", "id": call.id, "error": jsonrpc_error(error)})
 
-    def _post(self, kind: str, data: dict[str, Any], call: Call) -> None:
+    def _answer(self, call: Call, data: dict[str, Any], then: Callable[[], None] | None = None) -> None:
+        if not call.open:
+            return
         call.open = False
+        self.calls.close(call.id)
+        self._post(call, data, then)
+
+    def _post(self, call: Call, data: dict[str, Any], then: Callable[[], None] | None = None) -> None:
         session = call.session
         if session is None and isinstance(data.get("result"), dict):
             session = data["result"].get("sessionId")
+        kind = kinds.reply(call.method)
         message = Message(
             kind,
             data,
@@ -306,21 +338,40 @@ class Connection:
             method=call.method,
             origin="handler",
         )
+        message.follow = then
         if call.batch is None:
-            self.route.send(message)
+            self.out.send(message)
         else:
-            call.batch.add(message.text)
-            self._close_batch(call.batch)
+            self._into_batch(message, call.batch)
+
+    def _into_batch(self, message: Message, batch: Batch) -> None:
+        """One member of a batch: faults and taps see it by itself, the client gets it in one array with the others."""
+        texts: list[bytes] | None = []
+
+        def sink(left: Message) -> None:
+            self.backstage.taps.saw(left, "out", Fate.DAMAGED if left.damaged else Fate.INTACT)
+            if texts is None:  # held back until the array had left
+                self.out.send(Message("reply:batch", None, self.peer, raw=left.text, origin="fault"))
+            else:
+                texts.append(left.text)
+
+        self.out.send(message, sink)
+        if texts:
+            batch.add(b",".join(texts))
+        else:
+            batch.give_up()
+        texts = None
+        self._close_batch(batch)
 
     def _close_batch(self, batch: Batch) -> None:
         if batch.complete and (text := batch.text()) is not None:
-            self.route.send(Message("reply:batch", None, self.peer, raw=text, origin="handler"))
+            self.out.send(Message("reply:batch", None, self.peer, raw=text, origin="handler"))
 
     # --- going out on our own
 
     def notify(self, method: str, params: Any, *, kind: str, session: str | None, origin: Origin) -> None:
         """Sends a notification."""
-        self.route.send(
+        self.out.send(
             Message(
                 kind,
                 notification_message(method, params),
@@ -339,26 +390,12 @@ class Connection:
         on_answer: Callable[[Response | Lost], None],
         *,
         session: str | None,
-        origin: Origin = "turn",
+        origin: Origin,
     ) -> int:
         """Sends a request to the client and returns its id."""
         id = self.pending.open(method, on_answer, session)
         message = request_message(id, method, params)
-        self.route.send(
+        self.out.send(
             Message(f"request:{method}", message, self.peer, session=session, id=id, method=method, origin=origin)
         )
         return id
-
-
-def error_object(error: Any) -> dict[str, Any]:
-    """The JSON-RPC error for a name of the table, or for `{code, message, data}` as a scenario gives it."""
-    if isinstance(error, str):
-        row = NAMED[error]
-        made: dict[str, Any] = {"code": row.code, "message": row.message}
-        return made | ({"data": {"reason": row.reason}} if row.reason is not None else {})
-    if isinstance(error, dict):
-        base = (
-            error_object(error["name"]) if error.get("name") in NAMED else {"code": -32603, "message": "Internal error"}
-        )
-        return base | {key: error[key] for key in ("code", "message", "data") if key in error}
-    return error_object("internal_error")

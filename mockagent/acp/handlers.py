@@ -19,7 +19,6 @@ import msgspec
 from mockagent.acp import params as p
 from mockagent.acp import prompts, render
 from mockagent.acp.output import SessionOutput, TurnOutput
-from mockagent.acp.replay import replay
 from mockagent.errors import Refusal
 from mockagent.faults.interface import Page, Query
 from mockagent.message import Message
@@ -128,6 +127,8 @@ def _initialize(connection: Connection, params: p.Initialize, call: Call) -> Any
     versions = agent.acp
     connection.version = params.protocol_version if params.protocol_version in versions else max(versions)
     connection.client = params.client_capabilities
+    connection.settle_in()
+    call.then = partial(connection.agent.event, "connected", None)
     return {
         "protocolVersion": connection.version,
         "agentCapabilities": render.capabilities(agent),
@@ -214,8 +215,8 @@ def _new(connection: Connection, params: p.NewSession, call: Call) -> Any:
     return {"sessionId": session.id} | _state(connection, session)
 
 
-def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call: Call) -> Session:
-    """What load and resume have in common: the session exists, and its working directory is the one it always had."""
+def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call: Call) -> Any:
+    """What load and resume have in common; they differ in whether the history is replayed."""
     directories = _set_up(connection, params)
     session = connection.agent.session(params.session_id)
     if params.cwd.rstrip("/") != session.cwd.rstrip("/"):
@@ -224,18 +225,35 @@ def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call
         raise Refusal("invalid_params", message, field="cwd", rule=rule)
     session.directories = directories
     session.state = "active"
+    rules = connection.agent.scenario.sessions.replay
+    send = rules.send if call.method.rpartition("/")[2] in rules.for_ else "none"
+    if send == "before":
+        output = SessionOutput(connection, session)
+        connection.agent.replay(session, output, partial(_entered, connection, session, call))
+        return LATER
     _open(connection, session, call)
-    return session
-
-
-def _load(connection: Connection, params: p.LoadSession, call: Call) -> Any:
-    session = _enter(connection, params, call)
-    replay(connection.outputs[session.id], session)
+    if send == "after":
+        opened = call.then
+        call.then = partial(_replay_late, connection, session, opened)
     return _state(connection, session)
 
 
-def _resume(connection: Connection, params: p.ResumeSession, call: Call) -> Any:
-    return _state(connection, _enter(connection, params, call))
+def _entered(connection: Connection, session: Session, call: Call) -> None:
+    """The history has been replayed: the call is answered, unless somebody has ended the session meanwhile."""
+    if session.state != "active":
+        connection.refuse(call, Refusal("session_inactive", f"Session {session.id!r} was closed while it was loaded"))
+        return
+    _open(connection, session, call)
+    connection.reply(call, _state(connection, session))
+
+
+def _replay_late(connection: Connection, session: Session, then: Callable[[], None] | None) -> None:
+    """The wrong way round, which `sessions.replay` can ask for."""
+    connection.agent.replay(session, connection.outputs[session.id], then or _nothing)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _list(connection: Connection, params: p.ListSessions, call: Call) -> Any:
@@ -246,16 +264,23 @@ def _list(connection: Connection, params: p.ListSessions, call: Call) -> Any:
     page = Page(rows=[render.session_info(session, agent.scenario.agent) for session in rows], cursor=cursor)
     query = Query(peer=connection.peer, request=call.message, cwd=params.cwd, cursor=params.cursor)
     page = connection.backstage.faults.listing(query, page)
-    call.then = partial(agent.event, "session_listed", None)
+    call.then = partial(_listed, connection, rows)
     result: dict[str, Any] = {"sessions": page.rows}
     if page.cursor is not None or page.null_cursor:
         result["nextCursor"] = page.cursor
     return result
 
 
+def _listed(connection: Connection, rows: list[Session]) -> None:
+    connection.backstage.point("session_listed", connection.out)
+    connection.agent.listed(rows)
+
+
 def _shut(connection: Connection, session: Session) -> None:
     connection.agent.close(session)
-    connection.outputs.pop(session.id, None)
+    output = connection.outputs.pop(session.id, None)
+    if output is not None:
+        connection.agent.leave(output, session.id)
 
 
 def _close(connection: Connection, params: p.OneSession, call: Call) -> Any:
@@ -287,7 +312,7 @@ def _set_mode(connection: Connection, params: p.SetMode, call: Call) -> Any:
 def _set_option(connection: Connection, params: p.SetOption, call: Call) -> Any:
     session = connection.agent.active(params.session_id)
     agent = connection.agent.scenario.agent
-    shown = {option.id: option for option in agent.options if option.type in ("select", "boolean")}
+    shown = {option.id: option for option in render.shown_options(agent, connection.client)}
     _one_of("configId", params.config_id, list(shown))
     option = shown[params.config_id]
     _check_value(option, params)
@@ -323,9 +348,9 @@ def _prompt(connection: Connection, params: p.Prompt, call: Call) -> Any:
     session = connection.agent.active(params.session_id)
     can = connection.agent.scenario.agent.capabilities
     _check_content(params.prompt, can)
-    connection.route.release("next_prompt", session.id)
-    connection.agent.prompt(session, prompts.read(call.message), TurnOutput(connection, session, call))
-    call.turn = connection.agent.turn(session)
+    connection.out.release("next_prompt", session.id)
+    output = TurnOutput(connection, session, call)
+    call.turn = connection.agent.prompt(session, prompts.read(call.message), output)
     return LATER
 
 
@@ -369,8 +394,8 @@ METHODS: dict[str, Method] = {
     "authenticate": Method(p.Authenticate, _authenticate, open_door=True),
     "logout": Method(p.Logout, _logout, open_door=True),
     "session/new": Method(p.NewSession, _new),
-    "session/load": Method(p.LoadSession, _load, "load"),
-    "session/resume": Method(p.ResumeSession, _resume, "resume"),
+    "session/load": Method(p.LoadSession, _enter, "load"),
+    "session/resume": Method(p.ResumeSession, _enter, "resume"),
     "session/list": Method(p.ListSessions, _list, "list"),
     "session/close": Method(p.OneSession, _close, "close"),
     "session/delete": Method(p.OneSession, _delete, "delete"),

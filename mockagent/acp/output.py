@@ -17,7 +17,7 @@ from mockagent.acp.requests import ANSWERS, REQUESTS, Ask
 from mockagent.faults.interface import Life
 from mockagent.jsonrpc.correlation import Lost
 from mockagent.jsonrpc.messages import Response
-from mockagent.message import Burst, Message, Origin
+from mockagent.message import Burst, Message, Origin, Peer
 from mockagent.script.output import (
     Admission,
     Answer,
@@ -58,11 +58,16 @@ class SessionOutput:
     @property
     def room(self) -> int:
         """Room on the way that this session's messages take."""
-        return self.connection.route.room_for(self.session.id)
+        return self.connection.out.room_for(self.session.id)
+
+    @property
+    def peer(self) -> Peer:
+        """The connection it leads to."""
+        return self.connection.peer
 
     def same_client(self, other: Output) -> bool:
         """Whether both lead to the same connection."""
-        return isinstance(other, SessionOutput) and other.connection is self.connection
+        return other.peer is self.peer
 
     # --- items
 
@@ -85,7 +90,7 @@ class SessionOutput:
         head, tail = self._seam(item)
         texts = [head + _encode(part) + tail for part in item.parts]
         neutral = kinds.LEAVING.get(kind, item.role)
-        self.connection.route.send_burst(Burst(kind, neutral, self.connection.peer, self.session.id, origin, texts))
+        self.connection.out.send_burst(Burst(kind, neutral, self.connection.peer, self.session.id, origin, texts))
         return True
 
     def _seam(self, item: Text) -> tuple[bytes, bytes]:
@@ -101,11 +106,11 @@ class SessionOutput:
         return found
 
     def _tool_call(self, item: ToolCall, origin: Origin) -> bool:
-        self.update(render.tool_call(item), origin)
+        self.update(render.tool_call(item, self.session.cwd), origin)
         return True
 
     def _tool_update(self, item: ToolUpdate, origin: Origin) -> bool:
-        self.update(render.tool_update(item), origin)
+        self.update(render.tool_update(item, self.session.cwd), origin)
         return True
 
     def _info(self, item: Info, origin: Origin) -> bool:
@@ -138,7 +143,7 @@ class SessionOutput:
     def _send(self, payload: Any, origin: Origin) -> None:
         raw = payload.encode() if isinstance(payload, str) else None
         peer = self.connection.peer
-        self.connection.route.send(
+        self.connection.out.send(
             Message("raw", payload, peer, raw=raw, session=self.session.id, origin=origin, damaged=("send",))
         )
 
@@ -148,7 +153,7 @@ class SessionOutput:
             from mockagent.faults.effects import life_of_step
 
             act = life_of_step(item.verb, item.payload)
-        self.connection.route.live(act, self.session.id)
+        self.connection.out.live(act, self.session.id)
         return True
 
     # --- questions
@@ -159,13 +164,15 @@ class SessionOutput:
             return Admission.SKIP
         return Admission.ASK if ask else Admission.INLINE
 
-    def ask(self, need: Need, ticket: Ticket) -> bool:
+    def ask(self, need: Need, ticket: Ticket, origin: Origin) -> bool:
         """Sends the request that a need stands for."""
         made = None if self.connection.closed else self._request_for(need)
         if made is None:
             return False
         answer = partial(self._answered, ticket, need)
-        self._asked[ticket] = self.connection.request(made.method, made.params, answer, session=self.session.id)
+        self._asked[ticket] = self.connection.request(
+            made.method, made.params, answer, session=self.session.id, origin=origin
+        )
         return True
 
     def _request_for(self, need: Need) -> Ask | None:
@@ -188,7 +195,7 @@ class SessionOutput:
 
     def withdraw(self, ticket: Ticket) -> None:
         """Tells the client that its answer is not wanted any more (`$/cancel_request`)."""
-        id = self._asked.get(ticket)
+        id = self._asked.pop(ticket, None)
         if id is not None:
             self.connection.notify(
                 "$/cancel_request",
@@ -218,7 +225,8 @@ class TurnOutput(SessionOutput):
             self.connection.reply(self._call, {"stopReason": how.reason})
         else:
             self.connection.fail(self._call, how.error)
-        self.connection.route.release("turn_ended", self.session.id)
+        if self._call.turn is not None:  # else it was refused while another turn runs
+            self.connection.out.release("turn_ended", self.session.id)
 
 
 _CANCELLED = -32800

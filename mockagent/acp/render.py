@@ -100,18 +100,28 @@ _BLOCKS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
-def tool_content(content: Any) -> Any:
+def absolute(path: str, cwd: str) -> str:
+    """A path as ACP wants all of them: a scenario's relative ones start at the session's working directory.
+
+    Source: ACP v1, "Overview", argument requirements.
+    """
+    if path.startswith(("/", "\\")) or (len(path) > 1 and path[1] == ":"):
+        return path
+    return f"{cwd.rstrip('/')}/{path}"
+
+
+def tool_content(content: Any, cwd: str) -> Any:
     """`content` of a tool call: text, `{diff: ...}`, `{terminal: ID}`, blocks; None stays null."""
     if content is None:
         return None
-    return [_tool_part(part) for part in (content if isinstance(content, list | tuple) else [content])]
+    return [_tool_part(part, cwd) for part in (content if isinstance(content, list | tuple) else [content])]
 
 
-def _tool_part(part: Any) -> dict[str, Any]:
+def _tool_part(part: Any, cwd: str) -> dict[str, Any]:
     if isinstance(part, dict):
         if "diff" in part:
             diff = part["diff"]
-            made = {"type": "diff", "path": diff["path"], "newText": diff["new"]}
+            made = {"type": "diff", "path": absolute(diff["path"], cwd), "newText": diff["new"]}
             return made | ({"oldText": diff["old"]} if "old" in diff else {})
         if "terminal" in part:
             return {"type": "terminal", "terminalId": part["terminal"]}
@@ -120,35 +130,37 @@ def _tool_part(part: Any) -> dict[str, Any]:
     return {"type": "content", "content": block(part)}
 
 
-def _locations(locations: Any) -> Any:
+def _locations(locations: Any, cwd: str) -> Any:
     if locations is None:
         return None
-    return [{"path": place} if isinstance(place, str) else dict(place) for place in locations]
+    places = [{"path": place} if isinstance(place, str) else dict(place) for place in locations]
+    return [place | {"path": absolute(place["path"], cwd)} for place in places]
 
 
-_TOOL_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "title": ("title", lambda value: value),
-    "name": ("name", lambda value: value),
-    "kind": ("kind", lambda value: value),
-    "status": ("status", lambda value: value),
+def _as_it_is(value: Any, cwd: str) -> Any:
+    return value
+
+
+_TOOL_FIELDS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "content": ("content", tool_content),
     "locations": ("locations", _locations),
-    "input": ("rawInput", lambda value: value),
-    "output": ("rawOutput", lambda value: value),
+    "input": ("rawInput", _as_it_is),
+    "output": ("rawOutput", _as_it_is),
 }
 
 
-def tool_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario's keys of a tool call under ACP's names: null is sent, absent is not, unknown keys stay."""
+def tool_fields(fields: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    """The scenario's keys of a tool call under ACP's names: null is sent, absent is not, unknown keys stay.
+
+    Args:
+        fields: as the scenario has them.
+        cwd: where relative paths start.
+    """
     made: dict[str, Any] = {}
     for key, value in fields.items():
         name, change = _TOOL_FIELDS.get(key, (key, _as_it_is))
-        made[name] = change(value)
+        made[name] = change(value, cwd)
     return made
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 # --- updates
@@ -163,9 +175,9 @@ def text(item: Text, part: Any) -> Update:
     return _with_meta(body, item.meta)
 
 
-def tool_call(item: ToolCall) -> Update:
+def tool_call(item: ToolCall, cwd: str) -> Update:
     """The start of a tool call. The schema wants a title: without one the tool's name stands in."""
-    fields = tool_fields(item.fields)
+    fields = tool_fields(item.fields, cwd)
     body: Update = {"sessionUpdate": "tool_call", "toolCallId": item.id}
     if "title" not in fields:
         body["title"] = item.name or item.id
@@ -177,9 +189,9 @@ def tool_call(item: ToolCall) -> Update:
     return _with_meta(body, item.meta)
 
 
-def tool_update(item: ToolUpdate) -> Update:
+def tool_update(item: ToolUpdate, cwd: str) -> Update:
     """A change to a tool call."""
-    body = {"sessionUpdate": "tool_call_update", "toolCallId": item.id} | tool_fields(item.fields)
+    body = {"sessionUpdate": "tool_call_update", "toolCallId": item.id} | tool_fields(item.fields, cwd)
     return _with_meta(body, item.meta)
 
 
@@ -277,14 +289,19 @@ def modes(session: Session, agent: model.Agent) -> dict[str, Any] | None:
 
 def config_options(session: Session, agent: model.Agent, client: ClientCapabilities) -> list[dict[str, Any]] | None:
     """All options that this client may be shown, with their values; None when the agent has none."""
-    shown = [
+    shown = shown_options(agent, client)
+    if not shown:
+        return None
+    return [_option_state(option, session.config.get(option.id, option.value)) for option in shown]
+
+
+def shown_options(agent: model.Agent, client: ClientCapabilities) -> list[model.Option]:
+    """The options that there are for this client: boolean ones only if it has said that it knows them."""
+    return [
         option
         for option in agent.options
         if option.type == "select" or (option.type == "boolean" and client.boolean_options)
     ]
-    if not shown:
-        return None
-    return [_option_state(option, session.config.get(option.id, option.value)) for option in shown]
 
 
 def _option_state(option: model.Option, value: Any) -> dict[str, Any]:
@@ -302,11 +319,11 @@ def permission(session: Session, need: Permission) -> dict[str, Any]:
     call: dict[str, Any] = {"toolCallId": need.tool.id}
     if need.tool.name is not None:
         call["name"] = need.tool.name
-    call |= tool_fields(need.tool.fields)
+    call |= tool_fields(need.tool.fields, session.cwd)
     if need.tool.input is not None:
         call.setdefault("rawInput", need.tool.input)
     if need.content is not None:
-        call["content"] = tool_content(need.content)
+        call["content"] = tool_content(need.content, session.cwd)
     options = [
         {"optionId": option["id"], "name": option["name"], "kind": option["kind"]}
         | ({"_meta": option["meta"]} if "meta" in option else {})

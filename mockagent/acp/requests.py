@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mockagent.acp.params import ClientCapabilities
+from mockagent.acp.render import absolute
 from mockagent.jsonrpc.messages import Response
 from mockagent.scenario import model
 from mockagent.script.output import Answer, Permission
@@ -24,24 +25,17 @@ class Ask(NamedTuple):
     params: Any
 
 
-def resolved(path: str, session: Session) -> str:
-    """A path as the client understands it: relative ones start at the session's working directory."""
-    if path.startswith(("/", "\\")) or (len(path) > 1 and path[1] == ":"):
-        return path
-    return f"{session.cwd.rstrip('/')}/{path}"
-
-
 def _read(step: model.Read, session: Session, client: ClientCapabilities) -> Ask | None:
     if not client.fs.read_text_file:
         return None
-    params: dict[str, Any] = {"sessionId": session.id, "path": resolved(step.path, session)}
+    params: dict[str, Any] = {"sessionId": session.id, "path": absolute(step.path, session.cwd)}
     return Ask("fs/read_text_file", params | _given(line=step.line, limit=step.limit))
 
 
 def _write(step: model.Write, session: Session, client: ClientCapabilities) -> Ask | None:
     if not client.fs.write_text_file:
         return None
-    params = {"sessionId": session.id, "path": resolved(step.path, session), "content": step.content}
+    params = {"sessionId": session.id, "path": absolute(step.path, session.cwd), "content": step.content}
     return Ask("fs/write_text_file", params)
 
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import trio
 
 from mockagent.acp.connection import Connection
-from mockagent.wire.text import escaped
 from mockagent.jsonrpc.messages import INVALID_REQUEST
 from mockagent.message import Burst, Message
 from mockagent.net.lines import LineReader, Oversized
 from mockagent.net.stdio import StdioChannel
 from mockagent.script.agent import Agent
-from mockagent.wire.backstage import Backstage
+from mockagent.wire.backstage import Backstage, StallingStream
 from mockagent.wire.line import Line
+from mockagent.wire.outgoing import Outgoing
+from mockagent.wire.text import escaped
 
 EOF_PLAY = 1.5
 """Seconds for which turns that were running at EOF may play on."""
@@ -57,18 +58,18 @@ async def serve_stdio(
         send: what the client reads.
     """
     peer = backstage.peer("acp", "stdio")
-    line = Line(peer, StdioChannel(send), LineFramer(), backstage.faults, backstage.taps, backstage)
-    connection = Connection(backstage, agent, peer, line)
-    stalled = backstage.arrive(peer, line)
+    line = Line(peer, LineFramer(), backstage, StdioChannel(send))
+    out = Outgoing(peer, backstage, line)
+    connection = Connection(backstage, agent, peer, out)
+    stall = backstage.arrive(out)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_write, line, nursery.cancel_scope)
-        async for batch in LineReader(receive).batches():
+        async for batch in LineReader(StallingStream(receive, stall)).batches():
             for text in batch:
                 if isinstance(text, Oversized):
                     connection.refuse_text(b"", INVALID_REQUEST, "Invalid request: the line is too long")
                 elif text.strip():
                     connection.receive(text)
-            await stalled.wait()
             await line.with_room()
         await _end(backstage, agent, connection, line)
         nursery.cancel_scope.cancel()
@@ -85,15 +86,16 @@ async def _write(line: Line, reading: trio.CancelScope) -> None:
 async def _end(backstage: Backstage, agent: Agent, connection: Connection, line: Line) -> None:
     """What is left to do at EOF."""
     backstage.note("eof", connection.peer)
-    life = backstage.point("eof", line, connection.peer)
+    life = backstage.point("eof", connection.out)
     if life is not None and life.ignore:
         await trio.sleep_forever()
     connection.deaf()
+    agent.end_schedules()
     backstage.stage.hurried = True
     backstage.stage.wake()
     with trio.move_on_after(EOF_PLAY):
         await backstage.quiet()
-    if agent.busy:
+    if agent.playing:
         agent.cancel_all()
         with trio.move_on_after(EOF_DRAIN):
             await backstage.quiet()

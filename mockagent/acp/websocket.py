@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from mockagent.acp.connection import Connection
-from mockagent.wire.text import cut, escaped
 from mockagent.message import Burst, Message
 from mockagent.net.frames import encode_fragments, encode_text, encode_texts
 from mockagent.script.agent import Agent
 from mockagent.wire.backstage import Backstage
 from mockagent.wire.line import Line
+from mockagent.wire.outgoing import Outgoing
+from mockagent.wire.text import cut, escaped
 
 if TYPE_CHECKING:
     from mockagent.net.http_message import Request
@@ -69,16 +70,17 @@ async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, 
     stream, behind = await responder.take_over()
     headers = [(CONNECTION_HEADER, backstage.connection_id())]
     async with accept_websocket(stream, request.head() + behind, extra_headers=headers) as socket:
-        line = Line(peer, socket.channel, FrameFramer(), backstage.faults, backstage.taps, backstage)
-        connection = Connection(backstage, agent, peer, line)
-        stalled = backstage.arrive(peer, line)
+        line = Line(peer, FrameFramer(), backstage, socket.channel)
+        out = Outgoing(peer, backstage, line)
+        connection = Connection(backstage, agent, peer, out)
+        stall = backstage.arrive(out)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(line.run)
                 nursery.start_soon(socket.ping_loop, PING_INTERVAL, PING_PATIENCE)
                 async for message in socket:
                     connection.receive(message.data)
-                    await stalled.wait()
+                    await stall.wait()
                     await line.with_room()
                 nursery.cancel_scope.cancel()
         finally:

@@ -9,6 +9,7 @@ Source: JSON-RPC 2.0; ACP v1, "Transports", stdio.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -47,16 +48,23 @@ class AgentError(Exception):
 
 
 class Waiting:
-    """A request that was sent, and its answer once it is there."""
+    """A request that was sent, and its answer once it is there.
 
-    def __init__(self) -> None:
+    Args:
+        then: takes the result at once, before the next message is looked at.
+    """
+
+    def __init__(self, then: Callable[[Any], None] | None = None) -> None:
         self.settled = trio.Event()
+        self._then = then
         self._response: Response | None = None
 
     def settle(self, response: Response | None) -> None:
         """Takes the answer; None says that none will come."""
         self._response = response
         self.settled.set()
+        if response is not None and response.error is None and self._then is not None:
+            self._then(response.result)
 
     def value(self) -> Any:
         """The result.
@@ -81,6 +89,10 @@ class Client:
         noted: is told of notifications.
         asked: answers the agent's requests, or raises AgentError.
         puzzled: is told, in words, of what is no message or answers nothing.
+
+    Attributes:
+        heard: when something last arrived, or was last sent that may bring something.
+        ended: the agent has ended the connection.
     """
 
     def __init__(
@@ -139,10 +151,10 @@ class Client:
             message = {"jsonrpc": "2.0", "id": request.id, "error": refused.error}
         await self._write(message)
 
-    async def ask(self, method: str, params: Any) -> Waiting:
-        """Sends a request."""
+    async def ask(self, method: str, params: Any, then: Callable[[Any], None] | None = None) -> Waiting:
+        """Sends a request; `then` takes its result."""
         self._last_id += 1
-        waiting = Waiting()
+        waiting = Waiting(then)
         if self.ended.is_set():
             waiting.settle(None)
             return waiting
@@ -153,11 +165,10 @@ class Client:
 
     async def notify(self, method: str, params: Any) -> None:
         """Sends a notification."""
+        self.heard = trio.current_time()
         await self._write(notification_message(method, params))
 
     async def _write(self, message: dict[str, Any]) -> None:
         async with self._lock:
-            try:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # the reading side tells
                 await self._send.send_all(encode(message) + b"\n")
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the reading side finds out, and tells

@@ -18,7 +18,7 @@ from rich.text import Text
 _WORDS = re.compile(r"\S+\s*|\s+")
 _CODE = re.compile(r"`[^`]+`|\*\*[^*]+\*\*")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
-_CONTROLS |= {code: 0xFFFD for code in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_CONTROLS |= dict.fromkeys((*range(128, 160), *range(8234, 8239), *range(8294, 8298)), 65533)
 
 
 class Glyphs(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from mockagent.scenario.library import Summary
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _STYLES = {"allowed": "green", "violation": "red", "unspecified": "yellow"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mockagent.errors import NAMED
+from mockagent.errors import NAMED, jsonrpc_error
 from mockagent.message import NO_ID, HttpHead, Message
 
 
@@ -27,17 +27,9 @@ def error_object(error: Any) -> dict[str, Any]:
     Raises:
         Unsayable: it has the form of an HTTP reply.
     """
-    if isinstance(error, str):
-        error = {"code": error}
-    if "status" in error:
+    if isinstance(error, dict) and "status" in error:
         raise Unsayable("an error with an HTTP status, where replies are JSON-RPC")
-    row = NAMED.get(str(error.get("code")))
-    if row is None:
-        return {"message": "", **error}
-    made: dict[str, Any] = {"code": row.code, "message": row.message}
-    if row.reason is not None:
-        made["data"] = {"reason": row.reason}
-    return made | {key: value for key, value in error.items() if key != "code"}
+    return jsonrpc_error(error)
 
 
 def http_error(error: Any) -> tuple[int, dict[str, str], Any]:

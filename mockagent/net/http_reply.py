@@ -49,6 +49,8 @@ class Link:
         """How our side was ended, if it was."""
         self.at_end: list[Callable[[], None]] = []
         """Called once when the connection is gone."""
+        self.user: object = None
+        """Whatever the handler wants to remember from one exchange to the next."""
         self._keep = header_bytes
         self._watch_scope: trio.CancelScope | None = None
         self._watch_done = trio.Event()

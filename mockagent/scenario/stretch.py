@@ -1,7 +1,7 @@
 """Makes every wait of a scenario longer or shorter by one factor, for machines slower than the one it was written on.
 
-Pure: a scenario goes in, another comes out. What it must not know is how a wait is played. Times that say when something
-happened (`updated_at`, the clock's start, the span of made-up sessions) are no waits and stay as they are.
+Pure: a scenario goes in, another comes out. What it must not know is how a wait is played. Times that say when
+something happened (`updated_at`, the clock's start, the span of made-up sessions) are no waits and stay as they are.
 """
 
 from __future__ import annotations

@@ -15,15 +15,16 @@ from typing import Any
 import msgspec
 
 from mockagent.errors import Refusal
-from mockagent.message import Origin
+from mockagent.message import Origin, Peer
 from mockagent.scenario import model
 from mockagent.script.audience import Audience
-from mockagent.script.match import ALWAYS, Counters, Match, matches
+from mockagent.script.match import ALWAYS, Counters, Match, glob, matches
 from mockagent.script.output import Answer, Fail, Output, Stop
 from mockagent.script.pace import draw
 from mockagent.script.placeholders import Scope, Unset, fill_text
 from mockagent.script.play import play
 from mockagent.script.pointer import Absent, get
+from mockagent.script.replay import replay
 from mockagent.script.run import Run, Script
 from mockagent.script.stage import Stage
 from mockagent.world.history import Part
@@ -32,6 +33,8 @@ from mockagent.world.sessions import Session
 from mockagent.world.world import World
 
 Note = Callable[..., None]
+Visit = Callable[[Session], Output]
+"""Makes the output of a client to a session that it has not opened."""
 
 
 class Prompt(msgspec.Struct, kw_only=True):
@@ -52,6 +55,34 @@ class Prompt(msgspec.Struct, kw_only=True):
     tool_result: str | None = None
 
 
+class Waiting:
+    """A prompt that waits for the turn before it to end.
+
+    Args:
+        begin: starts its turn.
+        call_off: takes it out of the queue and answers it.
+
+    Attributes:
+        run: its turn, once that has begun.
+    """
+
+    def __init__(self, begin: Callable[[], Run], call_off: Callable[[Waiting], None]) -> None:
+        self._begin = begin
+        self._call_off = call_off
+        self.run: Run | None = None
+
+    def start(self) -> None:
+        """Its turn has come."""
+        self.run = self._begin()
+
+    def cancel(self) -> None:
+        """Cancels the prompt, whether or not its turn has begun."""
+        if self.run is not None:
+            self.run.cancel()
+        else:
+            self._call_off(self)
+
+
 class Agent:
     """Plays one scenario in one world.
 
@@ -60,6 +91,9 @@ class Agent:
         stage: shared by all agents of the process.
         note: writes a line to the journal: `note(event, session_id, **detail)`.
         complain: tells the person at the terminal: `complain(text)`.
+
+    Attributes:
+        process: does `exit` and `stderr` to the process when they are steps and no channel has to empty before.
     """
 
     def __init__(self, world: World, stage: Stage, *, note: Note, complain: Callable[[str], None]) -> None:
@@ -68,11 +102,13 @@ class Agent:
         self.note = note
         self._complain = complain
         self.counters = Counters()
+        self.process: Callable[[str, Any], None] = _nowhere
         self.on_event: list[Callable[[str, str | None], None]] = []
         self._runs: dict[str, list[Run]] = {}
         self._turns: dict[str, list[Run]] = {}
-        self._queues: dict[str, list[Callable[[], None]]] = {}
+        self._queues: dict[str, list[Waiting]] = {}
         self._members: dict[str, list[Output]] = {}
+        self._visitors: list[Visit] = []
         self._listeners: list[tuple[str, str, Callable[[object], None]]] = []
 
     @property
@@ -121,10 +157,28 @@ class Agent:
             members[:] = [member for member in members if not member.same_client(out)]
             if not members:
                 self._members.pop(id, None)
+            for run in self._runs.get(id, ()):
+                run.left(out)
 
     def audience(self, session: Session, leader: Output | None = None) -> Audience:
-        """Everybody who has the session open, live."""
-        return Audience(self._members.setdefault(session.id, []), leader)
+        """Everybody who has the session open, whoever that is by then."""
+        return Audience(partial(self._present, session), leader)
+
+    def _present(self, session: Session) -> Sequence[Output]:
+        """Those who have it open; of a session that was never opened (a row in a list) every visitor hears."""
+        members = self._members.get(session.id, ())
+        if not members and session.state == "stored":
+            return [make(session) for make in self._visitors]
+        return members
+
+    def visit(self, make: Visit) -> Callable[[], None]:
+        """Somebody is there who also hears of sessions that nobody has opened.
+
+        Returns:
+            A function that ends the visit.
+        """
+        self._visitors.append(make)
+        return partial(self._visitors.remove, make)
 
     def opened(self, session: Session) -> None:
         """Tells that a session was opened, after the reply that says so."""
@@ -132,7 +186,7 @@ class Agent:
 
     # --- turns
 
-    def prompt(self, session: Session, prompt: Prompt, out: Output) -> None:
+    def prompt(self, session: Session, prompt: Prompt, out: Output) -> Run | Waiting | None:
         """Starts the turn that answers a prompt, or does what `sessions.busy` says while another one runs.
 
         Args:
@@ -140,29 +194,45 @@ class Agent:
             prompt: what was said.
             out: gets the turn's output and its end.
 
-        Raises:
-            Refusal: a turn runs already, and the scenario has no other wish.
+        Returns:
+            What can be cancelled: the turn, or the prompt that waits for it; None if it was refused.
         """
-        if self.running(session):
-            policy = self.scenario.sessions.busy
-            if policy in ("queue", "replace"):
-                self._queues.setdefault(session.id, []).append(partial(self._begin, session, prompt, out))
-                if policy == "replace":
-                    self.cancel(session)
-                return
-            if policy != "parallel":
-                out.end(Fail(policy))
-                return
-        self._begin(session, prompt, out)
+        if not self.running(session):
+            return self._begin(session, prompt, out)
+        policy = self.scenario.sessions.busy
+        if policy == "parallel":
+            return self._begin(session, prompt, out)
+        if policy not in ("queue", "replace"):
+            out.end(Fail(policy))
+            return None
+        if policy == "replace":
+            self.cancel(session)
+        waiting = Waiting(partial(self._begin, session, prompt, out), partial(self._call_off, session, out))
+        self._queues.setdefault(session.id, []).append(waiting)
+        return waiting
 
-    def _begin(self, session: Session, prompt: Prompt, out: Output) -> None:
+    def _call_off(self, session: Session, out: Output, waiting: Waiting) -> None:
+        queue = self._queues.get(session.id, [])
+        if waiting in queue:
+            queue.remove(waiting)
+            out.end(Stop("cancelled"))
+
+    def _begin(self, session: Session, prompt: Prompt, out: Output) -> Run:
         session.turns += 1
         session.prompt = prompt.text
         if prompt.parts:
-            session.history.say("user", prompt.parts, None)
+            session.history.say("user", prompt.parts, f"user_{session.turns}")
         self.world.sessions.touch(session)
         scope = Scope(self.world, session, prompt=prompt.text, message=prompt.message)
-        run = Run(self, session, scope, origin="turn", out=self.audience(session, out), ended=self._turn_ended)
+        run = Run(
+            self,
+            session,
+            scope,
+            origin="turn",
+            out=self.audience(session, out),
+            ended=self._turn_ended,
+            label=f"turn {session.turns}",
+        )
         run.facts = dict(prompt.facts)
         if prompt.tool_result is not None:
             run.facts["tool_result"] = prompt.tool_result
@@ -171,6 +241,7 @@ class Agent:
         steps = self._choose(run)
         self.event("turn_started", session)
         run.start(play(run, steps))
+        return run
 
     def _choose(self, run: Run) -> tuple[model.Step, ...]:
         for turn in self.scenario.turns:
@@ -200,7 +271,7 @@ class Agent:
         self.event("turn_ended", session)
         queue = self._queues.get(session.id)
         if queue and not self.running(session) and session.state == "active":
-            queue.pop(0)()
+            queue.pop(0).start()
 
     def _title(self, session: Session) -> None:
         rules = self.scenario.sessions.auto_title
@@ -209,7 +280,10 @@ class Agent:
         title = title_from(session.prompt)
         if title is not None:
             wait = draw(rules.after, self.rng("waits", session))
-            self.stage.after(wait, partial(self._give_title, session, title))
+            self.stage.after(wait, partial(self._give_title, session, title), room=self._room_of(session))
+
+    def _room_of(self, session: Session) -> Callable[[], int]:
+        return lambda: self.audience(session).room
 
     def _give_title(self, session: Session, title: str) -> None:
         """A title that the scenario gave in the meantime wins."""
@@ -234,12 +308,16 @@ class Agent:
         return None
 
     def cancel(self, session: Session) -> None:
-        """Cancels every turn of the session; without one it does nothing."""
+        """Cancels every turn of the session, and the prompts that wait; without any it does nothing."""
+        for waiting in list(self._queues.get(session.id, ())):
+            waiting.cancel()
         for run in list(self._turns.get(session.id, ())):
             run.cancel()
 
     def close(self, session: Session) -> None:
-        """Cancels what runs, ends what is scheduled, and frees the session."""
+        """Cancels what runs or waits, ends what is scheduled, and frees the session."""
+        for waiting in list(self._queues.get(session.id, ())):
+            waiting.cancel()
         for run in list(self._runs.get(session.id, ())):
             if run.running and run.origin == "turn":
                 run.cancel()
@@ -253,8 +331,16 @@ class Agent:
         """Whether a turn runs anywhere."""
         return any(self._turns.values())
 
+    @property
+    def playing(self) -> bool:
+        """Whether anything plays anywhere: a turn, what stands behind its end, what is scheduled."""
+        return any(self._runs.values())
+
     def cancel_all(self) -> None:
-        """Cancels every turn."""
+        """Cancels every turn, and every prompt that waits."""
+        for queue in list(self._queues.values()):
+            for waiting in list(queue):
+                waiting.cancel()
         for runs in list(self._turns.values()):
             for run in list(runs):
                 run.cancel()
@@ -270,6 +356,8 @@ class Agent:
         message: Any = None,
         facts: Mapping[str, Any] | None = None,
         at_once: bool = False,
+        label: str | None = None,
+        to: Peer | None = None,
     ) -> Run:
         """Plays steps to whoever has the session open: scheduled ones, those of a fault, those of a test.
 
@@ -280,13 +368,46 @@ class Agent:
             message: the message being answered, for placeholders.
             facts: what conditions see beside the session's own.
             at_once: what can be sent without waiting is sent before this returns.
+            label: names its chances; runs of one label in a session are numbered.
+            to: only this client hears it, if it has the session open.
         """
         scope = Scope(self.world, session, prompt=session.prompt or None, message=message)
-        run = Run(self, session, scope, origin=origin, out=self.audience(session))
+        out = self._reach(session, to) or self.audience(session)
+        run = Run(self, session, scope, origin=origin, out=out, label=self._numbered(session, label or origin))
         run.facts = dict(facts or {})
         self._runs.setdefault(session.id, []).append(run)
         run.start(play(run, steps), at_once=at_once)
         return run
+
+    def replay(self, session: Session, out: Output, done: Callable[[], None]) -> None:
+        """Plays the history again to one client, and calls `done` when it is through or the session has ended."""
+        scope = Scope(self.world, session)
+        run = Run(self, session, scope, origin="replay", out=out, label=self._numbered(session, "replay"))
+        run.on_done = done
+        self._runs.setdefault(session.id, []).append(run)
+        run.start(replay(run), at_once=True)
+
+    def end_schedules(self) -> None:
+        """Ends what is scheduled: nobody will be there to hear it."""
+        for runs in list(self._runs.values()):
+            for run in list(runs):
+                if run.origin == "schedule":
+                    run.drop()
+
+    def _reach(self, session: Session, peer: Peer | None) -> Output | None:
+        """The output that leads to a client: the one of its running turn, or that of the session it has open."""
+        if peer is None:
+            return None
+        for run in self._turns.get(session.id, ()):
+            leader = run.out.leader if isinstance(run.out, Audience) else None
+            if leader is not None and leader.peer is peer:
+                return leader
+        return next((member for member in self._members.get(session.id, ()) if member.peer is peer), None)
+
+    def _numbered(self, session: Session, label: str) -> str:
+        """A name for the chances of one run: those of one run never move those of another."""
+        session.runs[label] = session.runs.get(label, 0) + 1
+        return f"{label} {session.runs[label]}"
 
     def script(self, run: Run, steps: Sequence[model.Step]) -> Script:
         """The generator that plays steps in a run."""
@@ -303,17 +424,38 @@ class Agent:
 
     def event(self, event: str, session: Session | None) -> None:
         """Something happened that `schedule` or a fault may wait for."""
-        for watcher in self.on_event:
-            watcher(event, session.id if session is not None else None)
+        self._tell(event, session)
         for entry in self.scenario.schedule:
-            if entry.event == event and session is not None:
-                self._schedule(entry, session)
+            if entry.event == event:
+                for target in self._targets(entry, session):
+                    self._schedule(entry, target)
 
-    def _schedule(self, entry: model.Scheduled, session: Session) -> None:
-        target = session if entry.session == "current" else self.world.sessions.get(entry.session)
-        if target is None:
-            self.note("skipped", session.id, schedule=str(entry.place), why=f"there is no session {entry.session!r}")
-            return
+    def listed(self, rows: Sequence[Session]) -> None:
+        """Sessions were in a list; an entry of the schedule concerns those of them that it names."""
+        for row in rows:
+            self._tell("session_listed", row)
+            for entry in self.scenario.schedule:
+                if entry.event == "session_listed" and (entry.session == "current" or glob(entry.session, row.id)):
+                    self._schedule(entry, row)
+
+    def _tell(self, event: str, session: Session | None) -> None:
+        for watcher in list(self.on_event):
+            watcher(event, session.id if session is not None else None)
+
+    def _targets(self, entry: model.Scheduled, session: Session | None) -> Sequence[Session]:
+        """Where an entry of the schedule plays: in the session of the event, in another one, or in several."""
+        if entry.session == "current":
+            return () if session is None else (session,)
+        if "*" in entry.session:
+            return [other for other in self.world.sessions.listed() if glob(entry.session, other.id)]
+        found = self.world.sessions.get(entry.session)
+        if found is None:
+            why = f"there is no session {entry.session!r}"
+            self.note("skipped", None, schedule=str(entry.place), why=why)
+            return ()
+        return (found,)
+
+    def _schedule(self, entry: model.Scheduled, target: Session) -> None:
         times = entry.times if entry.times is not None else (None if entry.every is not None else 1)
         body = model.Repeat(times=times, every=entry.every or 0, steps=entry.steps)
         steps = (model.Step(verb="repeat", payload=body, after=entry.after, when=entry.when, place=entry.place),)
@@ -414,6 +556,10 @@ class Agent:
             import traceback
 
             traceback.print_exception(error, file=sys.stderr)
+
+
+def _nowhere(verb: str, payload: Any) -> None:
+    """There is no process to do it to."""
 
 
 def _set_mode(session: Session, payload: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from mockagent.message import Origin
+from mockagent.message import Origin, Peer
 
 Role = Literal["say", "think", "user"]
 Side = Literal["server", "client"]
@@ -176,6 +176,10 @@ class Output(Protocol):
     def room(self) -> int:
         """How many more items may be emitted now without more being held in memory than is good."""
 
+    @property
+    def peer(self) -> Peer | None:
+        """The connection it leads to."""
+
     def same_client(self, other: Output) -> bool:
         """Whether both lead to the same connection."""
 
@@ -185,7 +189,7 @@ class Output(Protocol):
     def admit(self, tool: ToolCall, ask: bool) -> Admission:
         """Says how to treat a tool call; `ask` is what the scenario wants of ACP."""
 
-    def ask(self, need: Need, ticket: Ticket) -> bool:
+    def ask(self, need: Need, ticket: Ticket, origin: Origin) -> bool:
         """Puts a question to the client. False: it cannot be asked (capability missing, or nobody there)."""
 
     def withdraw(self, ticket: Ticket) -> None:

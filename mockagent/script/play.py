@@ -33,6 +33,7 @@ from mockagent.script.output import (
 from mockagent.script.pace import draw, gap, pieces
 from mockagent.script.placeholders import Unset, fill, fill_step
 from mockagent.script.run import Ended, Gather, Idle, Listen, Run, Script, Signal
+from mockagent.world.clock import ACTIVITY
 
 _FRAGILE = frozenset({"stop", "fail"})
 
@@ -43,8 +44,10 @@ def play(run: Run, steps: Sequence[Step]) -> Script:
     Raises:
         Ended: a step ended the turn; it carries the steps that are left.
     """
+    rng = run.rng("waits")
     for index, step in enumerate(steps):
-        rng = run.agent.rng("waits", run.session)
+        while run.room() <= 0:  # before anything is drawn or sent: nobody overtakes those who wait for room
+            yield Signal.ROOM
         if step.after:
             yield draw(step.after, rng)
         try:
@@ -72,7 +75,7 @@ def _text(run: Run, step: Step) -> Script:
     if not parts:
         return
     message_id = _message_id(run, step)
-    rng = run.agent.rng("pace", run.session)
+    rng = run.rng("pace")
     if pace is not None and pace.first:
         yield draw(pace.first, rng)
     last = len(parts)
@@ -159,20 +162,32 @@ def _call(run: Run, payload: model.Tool, meta: dict[str, Any] | None) -> ToolCal
     fields["status"] = "pending"
     if payload.locations is not msgspec.UNSET:
         fields["locations"] = payload.locations
+    name, arguments = payload.name, None if payload.input is msgspec.UNSET else payload.input
+    if payload.side == "client" and name == "any" and run.session.client_tools:
+        name, arguments = _any_client_tool(run, arguments)
     return ToolCall(
         id=payload.id or run.session.next_call_id(),
-        name=payload.name,
+        name=name,
         fields=fields,
-        input=None if payload.input is msgspec.UNSET else payload.input,
+        input=arguments,
         side=payload.side,
         listed=payload.listed,
         meta=meta,
     )
 
 
+def _any_client_tool(run: Run, given: Any) -> tuple[str, Any]:
+    """One of the tools that the client offers, with an input made up from its schema unless the scenario has one."""
+    from mockagent.script.invent import invent
+
+    rng = run.agent.rng("client tools", run.session)
+    name = rng.choice(list(run.session.client_tools))
+    return name, invent(run.session.client_tools[name].get("parameters"), rng) if given is None else given
+
+
 def _work(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
     """The tool runs: progress while it takes time, then its result."""
-    rng = run.agent.rng("waits", run.session)
+    rng = run.rng("waits")
     output = None if payload.output is msgspec.UNSET else payload.output
     if payload.takes or payload.ask or step.pace is not None:
         run.emit(ToolUpdate(id=call.id, fields={"status": "in_progress"}))
@@ -192,7 +207,7 @@ def _work(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
 
 def _stream(run: Run, call: ToolCall, output: str, pace: model.Pace) -> Script:
     """Each update carries all output so far, as terminals in editors show it."""
-    rng = run.agent.rng("pace", run.session)
+    rng = run.rng("pace")
     chunks = pieces(output, pace)
     for count in range(1, len(chunks)):
         yield gap(pace, rng)
@@ -351,18 +366,26 @@ def _raw(run: Run, step: Step) -> Script:
 
 
 def _wire(run: Run, step: Step) -> Script:
-    run.emit(Wire(verb=step.verb, payload=fill_step(step, run.scope)))
+    payload = fill_step(step, run.scope)
+    said = run.out is not None and run.out.emit(Wire(verb=step.verb, payload=payload), run.origin)
+    if not said and step.verb in _OF_THE_PROCESS:
+        run.agent.process(step.verb, payload)
+    elif not said:
+        run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why="nobody is connected")
     return
     yield
 
 
+_OF_THE_PROCESS = frozenset({"exit", "stderr"})
+
+
 def _wait(run: Run, step: Step) -> Script:
-    yield draw(step.payload, run.agent.rng("waits", run.session))
+    yield draw(step.payload, run.rng("waits"))
 
 
 def _wait_for(run: Run, step: Step) -> Script:
     payload: model.WaitFor = fill_step(step, run.scope)
-    timeout = None if payload.timeout is None else draw(payload.timeout, run.agent.rng("waits", run.session))
+    timeout = None if payload.timeout is None else draw(payload.timeout, run.rng("waits"))
     heard = yield Listen(payload.method, timeout)
     outcome: Any = "timeout" if heard is None else "result"
     answer = Answer(outcome=outcome, value=heard, message=heard)
@@ -373,16 +396,18 @@ def _wait_for(run: Run, step: Step) -> Script:
 
 def _repeat(run: Run, step: Step) -> Script:
     payload: model.Repeat = step.payload
-    rng = run.agent.rng("waits", run.session)
+    rng = run.rng("waits")
     done = 0
+    began = 0
     while payload.times is None or done < payload.times:
         if payload.times is None:
-            yield Idle(draw(payload.every, rng) if done else 0)
+            # Time has to pass in each round, or nothing else would ever be due.
+            shortest = ACTIVITY if run.stage.moment == began else 0
+            yield Idle(max(draw(payload.every, rng), shortest) if done else 0)
         elif done and payload.every:
             yield draw(payload.every, rng)
         done += 1
-        if run.room() <= 0:
-            yield Signal.ROOM
+        began = run.stage.moment
         yield from play(run, payload.steps)
 
 

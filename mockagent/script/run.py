@@ -10,12 +10,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from mockagent.message import Origin
 from mockagent.scenario.model import Micros, Step
+from mockagent.script.audience import Audience
 from mockagent.script.output import (
     Admission,
     Answer,
@@ -111,7 +113,7 @@ class State(enum.Enum):
 class Branch:
     """One line of steps within a run."""
 
-    __slots__ = ("children", "parent", "script", "ticket", "timer")
+    __slots__ = ("children", "parent", "script", "ticket", "timer", "unhear")
 
     def __init__(self, script: Script, parent: Branch | None = None) -> None:
         self.script: Script | None = script
@@ -119,6 +121,11 @@ class Branch:
         self.children = 0
         self.timer: Timer | None = None
         self.ticket: Ticket | None = None
+        self.unhear: Callable[[], None] = _nothing
+
+
+def _nothing() -> None:
+    """A branch that listens to nobody has nothing to call off."""
 
 
 class Run:
@@ -131,6 +138,7 @@ class Run:
         origin: what its messages are marked with.
         out: where it sends to; None: nobody is there.
         ended: called once with the end of the turn, before its reply is sent.
+        label: names its chances, so that they depend on nothing else that plays.
     """
 
     def __init__(
@@ -142,6 +150,7 @@ class Run:
         origin: Origin,
         out: Output | None,
         ended: Callable[[Run, Stop | Fail], None] | None = None,
+        label: str = "",
     ) -> None:
         self.agent = agent
         self.session = session
@@ -155,6 +164,8 @@ class Run:
         self.facts: dict[str, Any] = {}
         self.on_done: Callable[[], None] | None = None
         self._ended = ended
+        self._label = label
+        self._chances: dict[str, Random] = {}
         self._branches: dict[Branch, None] = {}
         self._current: Branch | None = None
         self._grace: Timer | None = None
@@ -186,10 +197,18 @@ class Run:
         self._go(branch)
 
     def attach(self, out: Output | None) -> None:
-        """Sends through another output from now on."""
-        self.out = out
+        """Somebody else leads from now on: the next request of an AAP client, a reconnect, or nobody."""
+        if isinstance(self.out, Audience):
+            self.out.lead(out)
         if self.running:
             self._watch_parking()
+
+    def left(self, out: Output) -> None:
+        """A client has gone."""
+        if isinstance(self.out, Audience):
+            self.out.left(out)
+        elif self.out is not None and self.out.same_client(out):
+            self.out = None
 
     def answer(self, ticket: Ticket, answer: Answer) -> None:
         """Settles a question. An answer that comes too late (after a cancel or a time-out) changes nothing."""
@@ -288,11 +307,11 @@ class Run:
 
     def _obey(self, branch: Branch, command: Command) -> None:
         if isinstance(command, int):
-            branch.timer = self.stage.after(command, partial(self._go, branch))
+            branch.timer = self.stage.after(command, partial(self._go, branch), room=self.room)
         elif command is Signal.ROOM:
             self.stage.with_room(self.room, partial(self._go, branch))
         elif isinstance(command, Idle):
-            branch.timer = self.stage.after(command.wait, partial(self._go, branch), endless=True)
+            branch.timer = self.stage.after(command.wait, partial(self._go, branch), endless=True, room=self.room)
         elif isinstance(command, Ticket):
             branch.ticket = command
             self.tickets[command] = branch
@@ -312,14 +331,14 @@ class Run:
                 branch.timer.cancel()
             self.stage.soon(partial(self._go, branch, message))
 
-        off = self.agent.listen(command.method, self.session, heard)
+        branch.unhear = self.agent.listen(command.method, self.session, heard)
         if command.timeout is not None:
 
             def late() -> None:
-                off()
+                branch.unhear()
                 self._go(branch)
 
-            branch.timer = self.stage.after(command.timeout, late)
+            branch.timer = self.stage.after(command.timeout, late, room=self.room)
 
     def _branch_ended(self, branch: Branch) -> None:
         branch.script = None
@@ -354,6 +373,7 @@ class Run:
             script, branch.script = branch.script, None
             if branch.timer is not None:
                 branch.timer.cancel()
+            branch.unhear()
             if script is not None and branch is not self._current:
                 script.close()
         if not keep_tickets:
@@ -374,6 +394,13 @@ class Run:
             self.out.parked(list(self.tickets))
 
     # --- what steps call
+
+    def rng(self, purpose: str) -> Random:
+        """The run's own generator for a purpose."""
+        found = self._chances.get(purpose)
+        if found is None:
+            found = self._chances[purpose] = self.agent.world.seeds.fresh(f"{self._label}/{purpose}", self.session.id)
+        return found
 
     def room(self) -> int:
         """How many items may be sent now."""
@@ -415,6 +442,6 @@ class Run:
     def ask(self, need: Need) -> Ticket | None:
         """Puts a question to the client; None: it cannot be asked."""
         ticket: Ticket = Ticket(need, lambda answer: self.answer(ticket, answer))
-        if self.out is None or not self.out.ask(need, ticket):
+        if self.out is None or not self.out.ask(need, ticket, self.origin):
             return None
         return ticket

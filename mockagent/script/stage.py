@@ -15,17 +15,22 @@ from heapq import heappop, heappush
 from mockagent.scenario.model import Micros
 from mockagent.world.clock import SECOND, Clock
 
+Call = Callable[[], None]
+Room = Callable[[], int]
+
 
 class Timer:
     """A call that is due at a time: `due` in stage time orders it, `at` in monotonic seconds says when to wake up."""
 
-    __slots__ = ("at", "birth", "call", "due")
+    __slots__ = ("at", "birth", "call", "due", "endless", "room")
 
-    def __init__(self, due: Micros, at: float, birth: int, call: Callable[[], None]) -> None:
+    def __init__(self, due: Micros, at: float, birth: int, call: Call, room: Room | None, endless: bool) -> None:
         self.due = due
         self.at = at
         self.birth = birth
-        self.call: Callable[[], None] | None = call
+        self.call: Call | None = call
+        self.room = room
+        self.endless = endless
 
     def cancel(self) -> None:
         """The call will not be made; doing it twice is harmless."""
@@ -37,6 +42,10 @@ class Timer:
 
 class Stage:
     """Decides who goes on next.
+
+    What follows from a timer happens, for the stage, at the time for which that was due, however late it fired; and
+    whoever waited for room goes on at the time at which it ran out of it. So neither a slow machine nor a slow reader
+    changes who comes first.
 
     Args:
         clock: measures and moves the time.
@@ -53,49 +62,58 @@ class Stage:
         self.wake: Callable[[], None] = _nobody
         self.rested: Callable[[], None] = _nobody
         self._births = 0
+        self._moment: Micros | None = None  # stage time of the call that is being made
         self._timers: list[Timer] = []
-        self._held: list[Timer] = []  # endless repetitions at speed 0: they wait for `advance`
+        self._held: list[Timer] = []  # endless repetitions while waits take no time: they wait for `advance`
+        self._aside: list[Timer] = []  # their outputs have no room: time stands still for them
         self._timeouts: list[Timer] = []  # real time: `due` is not used for them
-        self._ready: deque[Callable[[], None]] = deque()
-        self._starved: list[tuple[Callable[[], int], Callable[[], None]]] = []
-        self._settling: dict[Hashable, Callable[[], None]] = {}
+        self._ready: deque[tuple[Micros, Call]] = deque()
+        self._starved: list[tuple[Room, Micros, Call]] = []
+        self._settling: dict[Hashable, Call] = {}
 
     # --- for those who play
 
-    def soon(self, call: Callable[[], None]) -> None:
+    @property
+    def moment(self) -> Micros:
+        """Stage time as it is for whoever is being called."""
+        return self.clock.stage() if self._moment is None else self._moment
+
+    def soon(self, call: Call) -> None:
         """The call is made in this round, behind what is ready already."""
-        self._ready.append(call)
+        self._ready.append((self.moment, call))
         self.wake()
 
-    def after(self, wait: Micros, call: Callable[[], None], *, endless: bool = False) -> Timer:
+    def after(self, wait: Micros, call: Call, *, endless: bool = False, room: Room | None = None) -> Timer:
         """The call is made after a logical wait, which `speed` divides.
 
         Args:
             wait: microseconds of stage time.
             call: what to do then.
-            endless: it belongs to a repetition without end, which at speed 0 would never let anybody rest.
+            endless: it belongs to a repetition without end; where waits take no time it would let nobody rest.
+            room: the call is not made before this is above zero; whoever makes room calls `wake`.
         """
-        timer = self._timer(self.clock.stage() + wait, self.clock.seconds(wait), call)
-        heappush(self._held if endless and self.clock.speed == 0 else self._timers, timer)
+        late = 0 if self.clock.counted else self.clock.stage() - self.moment
+        timer = self._timer(self.moment + wait, self.clock.seconds(max(wait - late, 0)), call, room, endless)
+        heappush(self._timers, timer)
         self.wake()
         return timer
 
-    def timeout(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def timeout(self, seconds: float, call: Call) -> Timer:
         """The call is made after real seconds, whatever the speed."""
         timer = self._timer(round(self.clock.monotonic() * SECOND + seconds * SECOND), seconds, call)
         heappush(self._timeouts, timer)
         self.wake()
         return timer
 
-    def _timer(self, due: Micros, seconds: float, call: Callable[[], None]) -> Timer:
+    def _timer(self, due: Micros, seconds: float, call: Call, room: Room | None = None, endless: bool = False) -> Timer:
         self._births += 1
-        return Timer(due, self.clock.monotonic() + seconds, self._births, call)
+        return Timer(due, self.clock.monotonic() + seconds, self._births, call, room, endless)
 
-    def with_room(self, room: Callable[[], int], call: Callable[[], None]) -> None:
+    def with_room(self, room: Room, call: Call) -> None:
         """The call is made as soon as `room()` is above zero; whoever makes room calls `wake`."""
-        self._starved.append((room, call))
+        self._starved.append((room, self.moment, call))
 
-    def settled(self, key: Hashable, call: Callable[[], None]) -> None:
+    def settled(self, key: Hashable, call: Call) -> None:
         """The call is made when nothing is ready any more in this round, once for a key."""
         self._settling[key] = call
 
@@ -105,7 +123,7 @@ class Stage:
         """Runs everything that can go on without time passing."""
         while True:
             while self._ready:
-                self._ready.popleft()()
+                self._make(*self._ready.popleft())
             if self._feed():
                 continue
             if not self._settling:
@@ -114,14 +132,24 @@ class Stage:
             for call in settling.values():
                 call()
 
+    def _make(self, moment: Micros | None, call: Call) -> None:
+        self._moment = moment
+        try:
+            call()
+        finally:
+            self._moment = None
+
     def _feed(self) -> bool:
         """Readies those for whom there is room again, in the order in which they ran out of it."""
+        for timer in [timer for timer in self._aside if timer.room is None or timer.room() > 0]:
+            self._aside.remove(timer)
+            heappush(self._timers, timer)
         waiting, self._starved = self._starved, []
-        for room, call in waiting:
+        for room, moment, call in waiting:
             if room() > 0:
-                self._ready.append(call)
+                self._ready.append((moment, call))
             else:
-                self._starved.append((room, call))
+                self._starved.append((room, moment, call))
         return bool(self._ready)
 
     def fire(self) -> bool:
@@ -131,14 +159,14 @@ class Stage:
             Whether one fired; then there may be something to pump.
         """
         now = self.clock.monotonic()
-        late = _head(self._timeouts)
+        late = self._head(self._timeouts)
         if late is not None and late.at <= now:
-            self._call(heappop(self._timeouts), counts=False)
+            self._fire(heappop(self._timeouts), None)
             return True
-        timer = _head(self._timers)
+        timer = self._head(self._timers)
         if timer is None or not (self.at_once or timer.at <= now):
             return False
-        self._call(heappop(self._timers))
+        self._fire(heappop(self._timers), timer.due)
         return True
 
     @property
@@ -146,17 +174,36 @@ class Stage:
         """Whether timers are ripe as soon as nothing else is to do."""
         return self.hurried or self.clock.speed == 0
 
-    def _call(self, timer: Timer, *, counts: bool = True) -> None:
+    @property
+    def moving(self) -> bool:
+        """Whether something would go on by itself, without waiting for time or for anybody."""
+        return bool(self._ready) or self.deadline() == -math.inf
+
+    def _fire(self, timer: Timer, moment: Micros | None) -> None:
         call, timer.call = timer.call, None
-        if counts:
-            self.clock.reached(timer.due)
+        if moment is not None:
+            self.clock.reached(moment)
         if call is not None:
-            call()
+            self._make(moment, call)
+
+    def _head(self, heap: list[Timer]) -> Timer | None:
+        """The first timer that may fire; those that may not are put where they belong."""
+        while heap:
+            timer = heap[0]
+            if timer.call is None:
+                heappop(heap)
+            elif timer.endless and self.at_once and heap is self._timers:
+                heappush(self._held, heappop(heap))
+            elif timer.room is not None and timer.room() <= 0:
+                self._aside.append(heappop(heap))
+            else:
+                return timer
+        return None
 
     def deadline(self) -> float:
         """When, in seconds of the monotonic clock, the driver has to come back; `inf`: not before `wake`."""
-        late = _head(self._timeouts)
-        timer = _head(self._timers)
+        late = self._head(self._timeouts)
+        timer = self._head(self._timers)
         at = math.inf if timer is None else -math.inf if self.at_once else timer.at
         return at if late is None else min(at, late.at)
 
@@ -171,25 +218,18 @@ class Stage:
         while (heap := self._earlier()) is not None and heap[0].due <= target:
             timer = heappop(heap)
             self.clock.skip(max(timer.due - self.clock.stage(), 0))
-            self._call(timer)
+            self._fire(timer, timer.due)
             self.pump()
         self.clock.skip(max(target - self.clock.stage(), 0))
         now = self.clock.monotonic()
-        for timer in self._timers:
+        for timer in [*self._timers, *self._aside]:
             timer.at = min(timer.at, now + self.clock.seconds(max(timer.due - self.clock.stage(), 0)))
         self.wake()
 
     def _earlier(self) -> list[Timer] | None:
         """The heap whose head is due first."""
-        heads = [(head, heap) for heap in (self._timers, self._held) if (head := _head(heap)) is not None]
+        heads = [(head, heap) for heap in (self._timers, self._held) if (head := self._head(heap)) is not None]
         return min(heads, key=lambda pair: pair[0])[1] if heads else None
-
-
-def _head(heap: list[Timer]) -> Timer | None:
-    """The first timer that was not called off."""
-    while heap and heap[0].call is None:
-        heappop(heap)
-    return heap[0] if heap else None
 
 
 def _nobody() -> None:

@@ -5,11 +5,12 @@ Knows no protocol and no socket. Bindings take from here what a line and a conne
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -20,24 +21,52 @@ from mockagent.script.agent import Agent
 from mockagent.script.pace import draw
 from mockagent.script.stage import Stage
 from mockagent.watch.tap import Taps
-from mockagent.wire.line import Line, Route
+from mockagent.wire.outgoing import Outgoing
+from mockagent.world.sessions import Session
+
+T = TypeVar("T")
+_NOBODY = Peer("", "acp", "memory")
 
 
 class Stall:
     """Holds a reader up while a fault wants it to read nothing."""
 
     def __init__(self) -> None:
-        self._seconds = 0.0
+        self._until = -math.inf
+        self._reading: trio.CancelScope | None = None
 
     def begin(self, seconds: float) -> None:
-        """The next wait takes so long, in real seconds (`inf`: for ever)."""
-        self._seconds = seconds
+        """Nothing is read from now on for so long, in real seconds (`inf`: for ever)."""
+        self._until = trio.current_time() + seconds
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def wait(self) -> None:
-        """Returns at once, or when the stall is over."""
-        seconds, self._seconds = self._seconds, 0.0
-        if seconds:
-            await trio.sleep(seconds)
+        """Returns when nothing holds the reader up."""
+        await trio.sleep_until(self._until)
+
+    async def during(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Reads, but not while a stall lasts; one that begins meanwhile interrupts the reading."""
+        while True:
+            await self.wait()
+            with trio.CancelScope() as self._reading:
+                return await read()
+
+
+class StallingStream(trio.abc.ReceiveStream):
+    """A stream that a stall can keep from being read."""
+
+    def __init__(self, stream: trio.abc.ReceiveStream, stall: Stall) -> None:
+        self._stream = stream
+        self._stall = stall
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """See trio."""
+        return bytes(await self._stall.during(partial(self._stream.receive_some, max_bytes)))
+
+    async def aclose(self) -> None:
+        """See trio."""
+        await self._stream.aclose()
 
 
 class Backstage:
@@ -67,18 +96,26 @@ class Backstage:
         self.faults = faults
         self.taps = taps
         self.exit = exit
-        self.lines: dict[str, Line] = {}
+        self.connections: dict[str, Outgoing] = {}
         self._stalls: dict[str, Stall] = {}
         self._chance = chance
         self._peers = 0
-        self._turned = trio.Event()
+        self._rest = trio.Event()
+        self._stirred = False
+        stage.rested = self.rested
         for agent in self.agents:
             agent.on_event.append(self._saw_event)
+            agent.process = self._step
 
     def _saw_event(self, event: str, session: str | None) -> None:
         if event == "turn_ended":
-            self._turned.set()
-            self._turned = trio.Event()
+            for out in list(self.connections.values()):
+                out.release("turn_ended", session)
+
+    def _step(self, verb: str, payload: Any) -> None:
+        from mockagent.faults.effects import life_of_step
+
+        self.live(life_of_step(verb, payload), _NOBODY)
 
     def peer(self, protocol: Protocol, transport: Transport) -> Peer:
         """The name of a new connection."""
@@ -91,23 +128,25 @@ class Backstage:
 
     # --- for lines (wire.line.Director)
 
-    def play(
-        self, steps: Sequence[Step], session: str | None, message: Message | None, then: Callable[[], None]
-    ) -> bool:
-        """Plays the steps of a fault in a session, at once as far as that goes. See `Director.play`."""
+    def play(self, steps: Sequence[Step], message: Message, then: Callable[[], None]) -> bool:
+        """Plays the steps of a fault, at once as far as that goes. See `wire.line.Director.play`."""
+        agent, session = self.find(message.session)
+        if agent is None or session is None:
+            self.taps.note("skipped", message.peer, message.session, why="no session to play the steps of a fault in")
+            return True
+        run = agent.play(session, steps, origin="fault", message=message.data, at_once=True, to=message.peer)
+        if run.done:
+            return True
+        run.on_done = then
+        return False
+
+    def find(self, session: str | None) -> tuple[Agent, Session] | tuple[None, None]:
+        """A session of that id, and whose it is."""
         for agent in self.agents:
             found = agent.world.sessions.get(session) if session is not None else None
-            if found is None:
-                continue
-            data = message.data if message is not None else None
-            run = agent.play(found, steps, origin="fault", message=data, at_once=True)
-            if run.done:
-                return True
-            run.on_done = then
-            return False
-        peer = message.peer if message is not None else None
-        self.taps.note("skipped", peer, session, why="there is no session to play the steps of a fault in")
-        return True
+            if found is not None:
+                return agent, found
+        return None, None
 
     def later(self, span: Span, call: Callable[[], None]) -> Callable[[], None]:
         """Calls after a logical wait; returns what calls it off."""
@@ -130,34 +169,41 @@ class Backstage:
 
     # --- for bindings
 
-    def point(self, point: str, route: Route, peer: Peer, session: str | None = None) -> Life | None:
+    def point(self, point: str, out: Outgoing, session: str | None = None) -> Life | None:
         """A point in life has come: whatever a fault wants to happen there is done to the channel.
 
         Returns:
             What it was; the caller looks at `ignore`.
         """
-        life = self.faults.lifecycle(point, peer, session)
+        life = self.faults.lifecycle(point, out.peer, session)
         if life is not None:
-            route.live(life, session)
+            out.live(life, session)
         return life
 
-    def arrive(self, peer: Peer, line: Line) -> Stall:
+    def arrive(self, out: Outgoing) -> Stall:
         """A peer is there.
 
         Returns:
-            What its reader waits on between two reads, so that a fault can make it stop.
+            What its reader waits on before each read, so that a fault can make it stop.
         """
-        self.lines[peer.id] = line
+        peer = out.peer
+        self.connections[peer.id] = out
         self.note("connected", peer)
-        stall = self._stalls[peer.id] = Stall()
-        self.point("connected", line, peer)
+        stall = self.stall(peer)
+        self.point("connected", out)
         return stall
+
+    def stall(self, peer: Peer) -> Stall:
+        """The same for another exchange of a peer that is there."""
+        return self._stalls.setdefault(peer.id, Stall())
 
     def depart(self, peer: Peer, **detail: Any) -> None:
         """The peer is gone."""
-        self.faults.lifecycle("closed", peer)
+        life = self.faults.lifecycle("closed", peer)
+        if life is not None:  # there is no channel any more to put it behind
+            self.live(life, peer)
         self._stalls.pop(peer.id, None)
-        self.lines.pop(peer.id, None)
+        self.connections.pop(peer.id, None)
         self.note("closed", peer, **detail)
         self.taps.flush()
 
@@ -166,10 +212,29 @@ class Backstage:
         return f"conn_{self._chance.getrandbits(64):016x}"
 
     async def quiet(self) -> None:
-        """Waits until no turn runs anywhere and the stage has nothing ready."""
-        while any(agent.busy for agent in self.agents):
-            await self._turned.wait()
-        await trio.lowlevel.checkpoint()
+        """Waits until nothing plays anywhere, and no fault holds anything back that will still leave."""
+        while any(agent.playing for agent in self.agents) or any(out.owes for out in self.connections.values()):
+            await self._rest.wait()
+
+    def rested(self) -> None:
+        """There is nothing to do for now: what the taps hold is written, and whoever waits for quiet looks again."""
+        self.taps.flush()
+        self._rest.set()
+        self._rest = trio.Event()
+        if self._stirred and not any(agent.playing for agent in self.agents):
+            self._stirred = False
+            for out in list(self.connections.values()):
+                self.point("idle", out)
+
+    def start(self) -> None:
+        """The process has started and nobody is there yet."""
+        life = self.faults.lifecycle("start", None)
+        if life is not None:
+            self.live(life, _NOBODY)
+
+    def stir(self) -> None:
+        """Something has come in: the next rest counts as one again."""
+        self._stirred = True
 
     def wake(self) -> None:
         """There is room again somewhere."""

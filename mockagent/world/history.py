@@ -55,20 +55,24 @@ Entry = Said | Called | Planned
 class History:
     """The entries of one session."""
 
-    __slots__ = ("_calls", "_results", "entries")
+    __slots__ = ("_calls", "_results", "_said", "entries")
 
     def __init__(self, entries: list[Entry] | None = None) -> None:
         self.entries: list[Entry] = entries or []
         self._results = 0
+        self._said = {(entry.role, entry.message_id): entry for entry in self.entries if isinstance(entry, Said)}
         self._calls = {entry.id: entry for entry in self.entries if isinstance(entry, Called)}
 
     def say(self, role: Literal["system", "user", "say", "think"], parts: list[Part], message_id: str | None) -> None:
-        """Adds text; what belongs to the message said last is appended to it."""
-        last = self.entries[-1] if self.entries else None
-        if isinstance(last, Said) and last.role == role and last.message_id == message_id and message_id is not None:
-            last.parts.extend(parts)
-        else:
-            self.entries.append(Said(role=role, parts=list(parts), message_id=message_id))
+        """Adds text; a piece of a message that has begun is appended to it, whatever was said in between."""
+        begun = self._said.get((role, message_id)) if message_id is not None else None
+        if begun is not None:
+            begun.parts.extend(parts)
+            return
+        entry = Said(role=role, parts=list(parts), message_id=message_id)
+        self.entries.append(entry)
+        if message_id is not None:
+            self._said[role, message_id] = entry
 
     def call(self, entry: Called) -> None:
         """Adds a tool call; one with the same id replaces the look-up, both stay in the record."""

@@ -7,6 +7,7 @@ module keeps data; what plays in a session is `script`'s.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any, Literal
 
 from mockagent.errors import Refusal
@@ -31,6 +32,7 @@ class Session:
         tools: server-side tools that the client enabled (AAP): name to trust.
         client_tools: tools that the client declared (AAP), by name.
         last_stop: stop reason of the last turn that ended.
+        runs: how many runs of each kind have begun.
     """
 
     def __init__(self, id: str, cwd: str, created: int, directories: tuple[str, ...] = ()) -> None:
@@ -51,6 +53,7 @@ class Session:
         self.tools: dict[str, bool] = {}
         self.client_tools: dict[str, dict[str, Any]] = {}
         self.last_stop: str | None = None
+        self.runs: dict[str, int] = {}
         self.prompt = ""
 
     @property
@@ -74,13 +77,15 @@ class Sessions:
 
     Args:
         scenario: its `sessions` and `agent` sections say what is there at the start.
+        ids: where new ids come from.
     """
 
-    def __init__(self, scenario: model.Scenario, clock: Clock, seeds: Seeds) -> None:
+    def __init__(self, scenario: model.Scenario, clock: Clock, seeds: Seeds, ids: Random) -> None:
         self._rules = scenario.sessions
         self._agent = scenario.agent
         self._clock = clock
         self._seeds = seeds
+        self._ids = ids
         self._kept: dict[str, Session] = {}
         for stored in self._rules.stored:
             self._kept[stored.id] = self._from_store(stored)
@@ -110,8 +115,7 @@ class Sessions:
         return session
 
     def _new_id(self) -> str:
-        ids = self._seeds.rng("session ids")
-        while (id := f"sess_{ids.getrandbits(48):012x}") in self._kept:
+        while (id := f"sess_{self._ids.getrandbits(48):012x}") in self._kept:
             pass
         return id
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from mockagent.scenario.model import Scenario
 from mockagent.world.clock import Clock
 from mockagent.world.seeds import Seeds
@@ -15,10 +17,11 @@ class World:
         scenario: what to play.
         clock: shared by all worlds of one process.
         seed: in place of the scenario's own.
+        ids: gives ids for new sessions; shared by the worlds of one process, so that no two sessions have one id.
     """
 
-    def __init__(self, scenario: Scenario, clock: Clock, *, seed: int | None = None) -> None:
+    def __init__(self, scenario: Scenario, clock: Clock, *, seed: int | None = None, ids: Random | None = None) -> None:
         self.scenario = scenario
         self.clock = clock
         self.seeds = Seeds(scenario.seed if seed is None else seed)
-        self.sessions = Sessions(scenario, clock, self.seeds)
+        self.sessions = Sessions(scenario, clock, self.seeds, ids or self.seeds.rng("session ids"))

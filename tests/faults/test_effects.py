@@ -333,7 +333,7 @@ def test_a_step_of_the_same_name_does_the_same() -> None:
 
 def test_every_effect_of_the_table_is_one_that_the_loader_knows() -> None:
     effects = pytest.importorskip("mockagent.scenario.effects")
-    assert set(effects.EFFECTS) == set(EFFECTS) - {"event_name"}
+    assert set(effects.EFFECTS) == set(EFFECTS)
     assert {name: row.layer for name, row in effects.EFFECTS.items()} == {
         name: row.layer for name, row in EFFECTS.items() if name != "event_name"
     }
