@@ -22,7 +22,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 USAGE_ERROR = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Mistakes in scenario files are the user's to read, whichever command meets them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See click."""
+        from mockagent.scenario.problems import ScenarioError
+
+        try:
+            return super().invoke(ctx)
+        except ScenarioError as error:
+            for problem in error.problems:
+                click.echo(str(problem), err=True)
+            sys.exit(USAGE_ERROR)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mockagent")
 def main() -> None:
     """A fake AI agent for client developers: one scenario, played over ACP and AAP.
@@ -158,16 +173,10 @@ def demo(scenario: str, speed: float | None, seed: int | None, prompt: str | Non
 
 
 def _open(argument: str, stretch: float) -> Any:
-    """The scenario that an argument means; its mistakes are the user's to read."""
+    """The scenario that an argument means."""
     from mockagent.scenario import library
-    from mockagent.scenario.problems import ScenarioError
 
-    try:
-        scenario = library.open_scenario(argument)
-    except ScenarioError as error:
-        for problem in error.problems:
-            click.echo(str(problem), err=True)
-        sys.exit(USAGE_ERROR)
+    scenario = library.open_scenario(argument)
     if stretch != 1.0 and library.is_bundled(scenario):
         from mockagent.scenario.stretch import stretched
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from rich.text import Text
 
-from mockagent.demo.lines import Glyphs, brief, clipped, diff, items, shown, wrapped
+from mockagent.demo.lines import Glyphs, brief, clipped, cut, diff, items, shown, wrapped
 
 _OUTPUT_LINES = 10
+_LONG_LINE = 1000
+_PLAN_ENTRIES = 20
 
 _STATUS_STYLES = {"completed": "green", "failed": "red", "in_progress": "yellow", "pending": "dim"}
 
@@ -99,8 +101,9 @@ def _content(item: dict[str, Any], width: int, glyphs: Glyphs, *, named: set[Any
     if item.get("type") == "terminal":
         return [Text.assemble(bar, (f"terminal {brief(item.get('terminalId'), 40)}", "dim"))]
     text = block_text(item.get("content")).rstrip("\n")
-    lines = clipped(text.split("\n"), _OUTPUT_LINES, tail=tail)
-    return [Text.assemble(bar, line.plain) for text in lines for line in wrapped(text, max(width - 4, 10))]
+    room = max(width - 4, 10)
+    lines = [piece.rstrip() for line in text.split("\n") for piece in cut(line[:_LONG_LINE], room)]
+    return [Text.assemble(bar, line) for line in clipped(lines, _OUTPUT_LINES, tail=tail)]
 
 
 def _question(tool: Tool, width: int, glyphs: Glyphs) -> list[Text]:
@@ -141,11 +144,13 @@ _BLOCKS = {
 def plan_lines(entries: list[dict[str, Any]], width: int, glyphs: Glyphs, frame: int | None = None) -> list[Text]:
     """A plan as a checklist."""
     lines = [Text("Plan", "bold")]
-    for entry in entries:
+    for entry in entries[:_PLAN_ENTRIES]:
         status = entry.get("status")
         sign = {"completed": glyphs.done, "in_progress": glyphs.arrow}.get(str(status), glyphs.open)
         style = {"completed": "green", "in_progress": "bold"}.get(str(status), "dim")
         lines += wrapped(brief(entry.get("content")), width, first=Text(f"  {sign} ", style), rest="    ", style=style)
+    if len(entries) > _PLAN_ENTRIES:
+        lines.append(Text(f"  {glyphs.more} {len(entries) - _PLAN_ENTRIES} more", "dim"))
     return lines
 
 

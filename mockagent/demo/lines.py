@@ -121,7 +121,7 @@ def diff(old: str | None, new: str, *, limit: int = 30) -> Iterable[tuple[str, s
     """The lines of a change, each with a style: removed, added, and two around them."""
     before = [] if old is None else shown(old).splitlines()
     changes = list(difflib.unified_diff(before, shown(new).splitlines(), lineterm="", n=2))[2:]
-    body = [f"{line[:1]} {line[1:]}".rstrip() if line[:2] != "@@" else "…" for line in changes]
+    body = [f"{line[:1]} {line[1:200]}".rstrip() if line[:2] != "@@" else "…" for line in changes]
     for line in clipped(body[1:], limit):
         yield line, _DIFF_STYLES.get(line[:1], "dim")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 import trio
@@ -116,29 +116,31 @@ async def play(
 
 async def _meet(scenario: model.Scenario, view: View, options: Options, prompt: str | None) -> None:
     """Connects the two, and lets the client run its course."""
-    to_agent, from_client = _pipe()
-    to_client, from_agent = _pipe()
-    async with trio.open_nursery() as nursery:
-        agent = _Process(scenario, options)
-        nursery.start_soon(agent.run, from_client, to_client)
-        pace = options.speed if options.speed is not None else scenario.clock.speed
-        course = Course(scenario, view, from_agent, to_agent, pace)
-        nursery.start_soon(course.client.run)
-        try:
-            await course.run([prompt] if prompt is not None else prompts(scenario))
-        except Gone:
-            view.alarm(agent.farewell())
-        except Silent as silent:
-            view.alarm(str(silent))
-        nursery.cancel_scope.cancel()
-    await trio.aclose_forcefully(to_agent)
-    await trio.aclose_forcefully(from_agent)
+    pace = options.speed if options.speed is not None else scenario.clock.speed
+    with _pipe() as (to_agent, from_client), _pipe() as (to_client, from_agent):
+        async with trio.open_nursery() as nursery:
+            agent = _Process(scenario, options)
+            nursery.start_soon(agent.run, from_client, to_client)
+            course = Course(scenario, view, from_agent, to_agent, pace)
+            nursery.start_soon(course.client.run)
+            try:
+                await course.run([prompt] if prompt is not None else prompts(scenario))
+            except Gone:
+                view.alarm(agent.farewell())
+            except Silent as silent:
+                view.alarm(str(silent))
+            nursery.cancel_scope.cancel()
 
 
-def _pipe() -> tuple[trio.SocketStream, trio.SocketStream]:
+@contextmanager
+def _pipe() -> Iterator[tuple[trio.SocketStream, trio.SocketStream]]:
     """One direction of a connection, in two streams: the end that is written to, and the end that is read from."""
-    write, read = socket.socketpair()
-    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (write, read))  # type: ignore[return-value]
+    write, read = (trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in socket.socketpair())
+    try:
+        yield write, read
+    finally:
+        write.socket.close()
+        read.socket.close()
 
 
 class _Stderr(io.TextIOBase):
@@ -174,8 +176,8 @@ class _Process:
                     await serve_stdio(self._host.backstage, self._host.agents[0], receive, send)
                     nursery.cancel_scope.cancel()
         finally:
-            await trio.aclose_forcefully(receive)
-            await trio.aclose_forcefully(send)
+            receive.socket.close()
+            send.socket.close()
 
     def _exit(self, code: int) -> None:
         self._code = code

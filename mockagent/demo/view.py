@@ -239,11 +239,12 @@ class View:
             self._end_stream()
             stream = self._stream = Stream(key, _CHUNK_STYLES.get(key[0], ""))
             stream.begun = key == self._last_key and key[1] is not None
-        stream.length += len(text := block_text(update.get("content")))
-        if stream.length > _LONGEST:
-            text = "" if stream.rest.endswith("…") else "…"
-        stream.rest += text
-        self._flow(stream)
+        left = _LONGEST - stream.length
+        text = block_text(update.get("content"))
+        stream.length += len(text)
+        if left >= 0:  # one that is longer ends here
+            stream.rest += text if len(text) <= left else f"{text[:left]}…"
+            self._flow(stream)
 
     def _flow(self, stream: Stream) -> None:
         """Prints the lines that are full."""
