@@ -114,7 +114,9 @@ class Theatre:
         said: what was said to the person at the terminal.
     """
 
-    def __init__(self, scenario: str | Scenario = "", *, faults: Faults | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self, scenario: str | Scenario = "{}", *, faults: Faults | None = None, seed: int | None = None
+    ) -> None:
         self.scenario = load_text(scenario) if isinstance(scenario, str) else scenario
         self.now = 0.0
         self.clock = Clock(self.scenario.clock, monotonic=lambda: self.now, wall=lambda: 1_768_467_600 + self.now)
@@ -132,7 +134,7 @@ class Theatre:
         self.backstage = Backstage(
             self.stage, [self.agent], faults or NoFaults(), taps, exit=lambda code: None, chance=Random(0)
         )
-        self.backstage.complain = self.said.append  # type: ignore[method-assign]
+        self.backstage.complain = self.said.append  # type: ignore[method-assign, assignment]
         self.clients: list[Client] = []
 
     def client(self, *, capabilities: Json = EVERYTHING, room: int = 1024, judge: bool = True) -> Client:
@@ -154,7 +156,8 @@ class Theatre:
 
     def _read(self) -> bool:
         """Lets clients that are out of room read, once there is nothing else to do."""
-        return any([client.read() for client in self.clients if client.reads and not client.tray.room])
+        full = [client for client in self.clients if client.reads and not client.tray.room]
+        return sum(len(client.read()) for client in full) > 0
 
 
 class Client:
@@ -305,15 +308,15 @@ def updates(messages: list[Any]) -> list[Json]:
 def words(messages: list[Any]) -> str:
     """All that the agent has said, in one piece."""
     return "".join(
-        body["content"].get("text", "")
-        for body in updates(messages)
-        if body["sessionUpdate"] == "agent_message_chunk"
+        body["content"].get("text", "") for body in updates(messages) if body["sessionUpdate"] == "agent_message_chunk"
     )
 
 
 def stop_reason(messages: list[Any]) -> Any:
     """The stop reason of the only turn that ended among messages."""
-    [reason] = [message["result"]["stopReason"] for message in messages if "stopReason" in (message.get("result") or {})]
+    [reason] = [
+        message["result"]["stopReason"] for message in messages if "stopReason" in (message.get("result") or {})
+    ]
     return reason
 
 

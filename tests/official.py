@@ -23,8 +23,8 @@ SCHEMA = PACKAGES / "@agentclientprotocol/sdk/schema/v1/schema.json"
 REQUIRE_NODE = "MOCKAGENT_REQUIRE_NODE"
 """With this variable set to 1 a missing Node, or a missing package, fails a test in place of skipping it."""
 
-FREE = frozenset({"_meta", "rawInput", "rawOutput", "data", "content", "requestedSchema"})
-"""Members whose own members the schema leaves open. (`content` in the answers to elicitations; blocks are looked at.)"""
+FREE = frozenset({"_meta", "rawInput", "rawOutput", "data", "content", "requestedSchema", "env"})
+"""Members whose own members the schema leaves open (lists of blocks under `content` are looked at all the same)."""
 
 
 def missing(what: str) -> NoReturn:
@@ -113,7 +113,7 @@ def _names_in(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             yield name
-            if name not in FREE or (name == "content" and isinstance(member, list)):
+            if name not in FREE or (name in ("content", "env") and isinstance(member, list)):
                 yield from _names_in(member)
     elif isinstance(value, list):
         for member in value:

@@ -72,6 +72,7 @@ class Transcript:
         self._asked: set[Any] = set()
         self._open: dict[Any, Json] = {}
         self._sessions: dict[str, Session] = {}
+        self._listed: set[str] = set()
 
     # --- what the client wrote
 
@@ -80,7 +81,9 @@ class Transcript:
         method = message.get("method")
         params = message.get("params") or {}
         if method is None:
-            self._open.pop(message["id"], None)
+            asked = self._open.pop(message["id"], None)
+            if asked is not None and _cancels(message):
+                self._sessions.setdefault(asked["params"]["sessionId"], Session()).cancelled = True
             return
         if "id" in message:
             self._calls[message["id"]] = message
@@ -141,6 +144,7 @@ class Transcript:
             yield from self._turn_ended(self._sessions[params["sessionId"]], result)
         yield from _state(result)
         for row in result.get("sessions", []):
+            self._listed.add(row["sessionId"])
             yield from _row(row)
         if any(option.get("type") == "boolean" for option in result.get("configOptions") or []) and not self._can(
             ("session", "configOptions")
@@ -151,10 +155,9 @@ class Transcript:
         for id, status in known.tools.items():
             if status not in FINAL and not known.cancelled:  # after a cancel the client closes them itself
                 yield f"the turn ends while tool call {id!r} is {status}"
+            known.tools[id] = "failed"
         if result.get("stopReason") == "cancelled" and not known.cancelled:
             yield "cancelled, though nobody cancelled"
-        if known.cancelled and result.get("stopReason") != "cancelled":
-            yield "the turn was cancelled and ends otherwise"
         if known.turn in self._answered:
             known.turn = None
         for asked in self._open.values():
@@ -191,7 +194,8 @@ class Transcript:
         known = self._sessions.get(params["sessionId"])
         kind = update["sessionUpdate"]
         if known is None:
-            yield "an update for a session that the client does not know"
+            if kind != "session_info_update" or params["sessionId"] not in self._listed:
+                yield "an update for a session that the client does not know"
             return
         if known.turn is None and not known.loading and kind not in BETWEEN_TURNS:
             yield f"{kind} while no turn runs"
@@ -208,6 +212,13 @@ class Transcript:
         return value is not None and value is not False
 
 
+def _cancels(answer: Json) -> bool:
+    """A permission request that is answered `cancelled` says that the user has cancelled the turn."""
+    result = answer.get("result")
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    return isinstance(outcome, dict) and outcome.get("outcome") == "cancelled"
+
+
 # --- one kind of update each
 
 
@@ -218,7 +229,7 @@ def _chunk(known: Session, update: Json) -> Iterator[str]:
 
 
 def _tool_call(known: Session, update: Json) -> Iterator[str]:
-    if known.tools.get(update["toolCallId"], "completed") not in FINAL:
+    if update["toolCallId"] in known.tools:  # ids are unique within a session (schema, ToolCall)
         yield f"tool call {update['toolCallId']!r} is announced twice"
     known.tools[update["toolCallId"]] = update.get("status") or "pending"
     yield from _tool_paths(update)
