@@ -118,5 +118,15 @@ class Condition(Record):
             super().unknown(key, node, b, path)
 
 
+class _Setting(Condition):
+    """What an option, or one of its choices, can depend on: the other settings of the session."""
+
+    def __init__(self) -> None:
+        keys = [field for field in _WHEN if field.key in ("mode", "option")]
+        Record.__init__(self, "WhenSet", keys, When)
+        self.words = "a mapping with `mode` and `option`, such as `{option: {model: smart}}`"
+
+
 WhenType = Condition()
+SettingType = _Setting()
 WhenAnswered = Condition(answer=True)

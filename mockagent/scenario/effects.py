@@ -308,8 +308,8 @@ Split = Record(
 Around = Record(
     "Around",
     [
-        Field("before", Text(), "Bytes before the message, inside its line or frame.", "none", '"\\e[0m"'),
-        Field("after", Text(), "Bytes behind it.", "none"),
+        Field("before", Text(), "Bytes at the beginning of its line, event or frame.", "none", '"\\e[0m"'),
+        Field("after", Text(), "Bytes behind its end; on a WebSocket inside the frame.", "none"),
     ],
 )
 IGNORABLE = ("eof", "sigterm", "cancel", "ping")
@@ -324,8 +324,9 @@ class Effect(NamedTuple):
         type: of its value.
         does: one sentence.
         example: a fault, as YAML in one line.
-        on: where it is possible: `in` (what comes in; acts on its reply), `out` (what goes out), `list` (a request for
-            the list), `life` (points in life), `stream` (a stream's GET).
+        on: where it is possible: `in` (a request; acts on its reply), `notice` (a notification of the client), `answer`
+            (its answer to a request of ours), `reply`, `out` (what else goes out), `list` (a request for the list),
+            `life` (points in life), `stream` (a stream's GET).
         against: effects that cannot stand beside it.
         transports: where the wire can carry it.
     """
@@ -340,20 +341,23 @@ class Effect(NamedTuple):
     transports: tuple[str, ...] = ("stdio", "ws", "http")
 
 
-_BOTH = ("in", "out")
-_ANY = ("in", "out", "life")
+_BOTH = ("in", "notice", "answer", "reply", "out")
+_ANSWER = ("in", "notice", "reply")
+_BYTES = ("in", "reply", "out")
+_ANY = (*_BOTH, "life")
 _WIRE = ("bytes", "newline", "split", "coalesce", "truncate", "rate", "escape", "binary", "comment", "no_blank")
 _LIST = ("cursor", "page", "rows")
 
 _ROWS = (
     Effect("error", "answer", ErrorValue, "Answers with an error, in place of the handler; on `reply:`, behind it.",
-           "{at: session/list, when: {nth: 2}, error: invalid_cursor}", _BOTH, ("result", "drop", *_LIST)),
+           "{at: session/list, when: {nth: 2}, error: invalid_cursor}", _ANSWER, ("result", "drop", *_LIST)),
     Effect("result", "answer", Json, "Answers with this result, in place of the handler; on `reply:`, behind it.",
-           "{at: session/load, result: null}", _BOTH, ("error", "drop", *_LIST)),
-    Effect("edit", "answer", Edit, "Changes the reply, or the message.",
+           "{at: session/load, result: null}", _ANSWER, ("error", "drop", *_LIST)),
+    Effect("edit", "answer", Edit,
+           "Changes the reply, or the message. At a request, `/params/...` and `/http/query/...` change the request.",
            '{at: "update:session_info_update", edit: [{set: /params/update/title, to: 7}]}', _BOTH, ("drop",)),
     Effect("event_name", "answer", _Editing(Text()), "Gives the SSE event another name.",
-           '{at: "event:text_delta", event_name: text_dleta}', _BOTH, ("drop",), ("http",)),
+           '{at: "event:text_delta", event_name: text_dleta}', _BYTES, ("drop",), ("http",)),
     Effect("drop", "order", Yes(), "The request never arrives; the message never leaves.",
            '{at: "reply:session/prompt", drop: true}', _BOTH,
            ("error", "result", "edit", "event_name", "copies", "delay", "hold", "resend", *_LIST, *_WIRE)),
@@ -376,25 +380,26 @@ _ROWS = (
     Effect("rows", "list", Rows, "Rows with other values, or several times.",
            "{at: list, rows: [{match: sess_auth, set: {title: null}}]}", ("list",), ("error", "result", "drop")),
     Effect("bytes", "wire", Around, "Puts bytes around the message.",
-           '{at: "reply:initialize", bytes: {before: "Starting...\\n"}}', _BOTH, ("drop",)),
+           '{at: "reply:initialize", bytes: {before: "Starting...\\n"}}', _BYTES, ("drop",)),
     Effect("newline", "wire", Choice("crlf", "cr", "none", "double"), "Another end of line.",
-           '{at: "*", newline: crlf}', _BOTH, ("drop",)),
+           '{at: "*", newline: crlf}', _BYTES, ("drop",)),
     Effect("split", "wire", Split, "Sends the message in several writes, frames or messages.",
-           "{at: say, split: {at: utf8, pause: 50ms}}", _BOTH, ("drop",)),
+           "{at: say, split: {at: utf8, pause: 50ms}}", _BYTES, ("drop",)),
     Effect("coalesce", "wire", Whole(2), "This message and so many less one before it leave in one write.",
-           '{at: "reply:session/prompt", coalesce: 3}', _BOTH, ("drop",)),
+           '{at: "reply:session/prompt", coalesce: 3}', _BYTES, ("drop",)),
     Effect("truncate", "wire", Whole(0), "Only the first bytes leave.",
-           "{at: say, truncate: 40}", _BOTH, ("drop",)),
+           "{at: say, truncate: 40}", _BYTES, ("drop",)),
     Effect("rate", "wire", ByteRate, "The bytes drip out (wall time).",
-           "{at: say, rate: 200B/s}", _BOTH, ("drop",)),
+           "{at: say, rate: 200B/s}", _BYTES, ("drop",)),
     Effect("escape", "wire", Choice("ascii"), "Writes all other characters as JSON escapes.",
-           "{at: say, escape: ascii}", _BOTH, ("drop",)),
+           "{at: say, escape: ascii}", _BYTES, ("drop",)),
     Effect("binary", "wire", Yes(), "Sends a binary frame.",
-           "{at: say, when: {transport: ws}, binary: true}", _BOTH, ("drop",), ("ws",)),
-    Effect("comment", "wire", Text(), "Puts an SSE comment before the event.",
-           '{at: "event:text_delta", comment: keep-alive}', _BOTH, ("drop",), ("http",)),
+           "{at: say, when: {transport: ws}, binary: true}", _BYTES, ("drop",), ("ws",)),
+    Effect("comment", "wire", Text(),
+           "Puts a sign of life before the message: on an SSE stream a comment, on a WebSocket a ping with this data.",
+           '{at: "event:text_delta", comment: keep-alive}', _BYTES, ("drop",), ("ws", "http")),
     Effect("no_blank", "wire", Yes(), "Leaves out the blank line behind the event.",
-           '{at: "event:turn_stop", no_blank: true}', _BOTH, ("drop",), ("http",)),
+           '{at: "event:turn_stop", no_blank: true}', _BYTES, ("drop",), ("http",)),
     Effect("disconnect", "life", Disconnect, "Ends the channel, behind what was sent before.",
            '{at: say, when: {nth: 3}, disconnect: reset}', _ANY, ("exit",)),
     Effect("exit", "life", Exit, "Ends the process.",
@@ -405,6 +410,9 @@ _ROWS = (
            "{at: eof, ignore: [eof]}", _ANY),
     Effect("stderr", "life", Stderr, "Writes to standard error.",
            "{at: start, stderr: {bytes: 1000000}}", _ANY),
+    Effect("child", "life", Micros, "Starts a child process that does nothing, hears neither the end of its stdin nor "
+           "SIGTERM, keeps stderr open, and stays for so long (wall time).",
+           "{at: start, child: 30s}", _ANY),
 )  # fmt: skip
 
 #: name -> row, in the order of the layers

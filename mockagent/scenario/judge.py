@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockagent.scenario import kinds
-from mockagent.scenario.effects import EFFECTS, Effect
+from mockagent.scenario.faults import judge_fault
 from mockagent.scenario.nodes import Node
 from mockagent.scenario.problems import listed, suggestion
 from mockagent.scenario.top import SHORTHANDS
@@ -21,7 +21,7 @@ def judge(root: Node, b: Build) -> None:
     own = _own_names(b)
     _saved(b)
     for node, path in b.faults:
-        _fault(node, path, own, b)
+        judge_fault(node, path, own, b)
     _methods(own, b)
     _afters(own, b)
     if b.legality == "violation" and not _violates(root, b):
@@ -81,70 +81,6 @@ def _afters(own: set[str], b: Build) -> None:
             b.wrong(node, f"`{node.text:.60}` names nothing{kinds.near(node.text)}", f"{path}/after")
 
 
-def _fault(node: Node, path: str, own: set[str], b: Build) -> None:
-    at = node.get("at") if node.kind == "map" else None
-    if at is None or at.kind != "text" or not at.text:
-        return
-    where = kinds.places(at.text, own)
-    if not where:
-        hint = kinds.near(at.text)
-        more = hint or (
-            "; `at` is a method (`session/list`, `GET /sessions`), something outgoing (`reply:session/prompt`, "
-            f"`update:tool_call`), one of {listed([*kinds.NEUTRAL_IN, *kinds.NEUTRAL_OUT])}, or a point in life"
-        )
-        b.wrong(at, f"`{at.text:.60}` names nothing{more}", f"{path}/at")
-        return
-    when = node.get("when")
-    transport = when.get("transport") if when is not None and when.kind == "map" else None
-    for key, _ in node.pairs:
-        effect = EFFECTS.get(key.text)
-        if effect is None:
-            continue
-        if not any(_possible(effect, place) for place in where):
-            b.wrong(key, f"`{effect.name}` cannot happen at `{at.text}`: {_where(effect)}", f"{path}/{key.text}")
-        elif transport is not None and transport.kind == "text" and transport.text not in effect.transports:
-            b.wrong(
-                key,
-                f"`{effect.name}` is for {listed(effect.transports)}, and the fault is for `{transport.text}` only",
-                f"{path}/{key.text}",
-            )
-    _ignored(node, at, path, b)
-
-
-def _possible(effect: Effect, place: str) -> bool:
-    """A request for the list, or for a stream, is also something that comes in."""
-    return place in effect.on or (place in ("list", "stream") and "in" in effect.on)
-
-
-def _where(effect: Effect) -> str:
-    words = {
-        "in": "a message that comes in",
-        "out": "one that goes out",
-        "list": "a request for the list of sessions (`list`)",
-        "life": "a point in life",
-        "stream": "the opening of a stream (`GET /acp`)",
-    }
-    return "it is for " + ", or ".join(words[place] for place in effect.on)
-
-
-_IGNORE_AT: dict[str, tuple[str, ...]] = {
-    "cancel": ("cancel", "session/cancel", "start", "connected"),
-    "eof": ("eof", "start", "connected"),
-    "sigterm": ("sigterm", "start", "connected"),
-    "ping": ("ping", "start", "connected"),
-}
-
-
-def _ignored(node: Node, at: Node, path: str, b: Build) -> None:
-    ignore = node.get("ignore")
-    if ignore is None or "*" in at.text:
-        return
-    for item in ignore.items if ignore.kind == "list" else [ignore]:
-        fitting = _IGNORE_AT.get(item.text) if item.kind == "text" else None
-        if fitting is not None and at.text not in fitting:
-            b.wrong(item, f"`{item.text}` cannot be ignored at `{at.text}`; use {listed(fitting)}", f"{path}/ignore")
-
-
 # --- legality: what lets a scenario break a rule
 
 
@@ -165,6 +101,12 @@ def _has_awkward_sessions(root: Node, b: Build) -> bool:
     return sessions is not None and any(sessions.get(key) is not None for key in (*SHORTHANDS, "busy", "replay"))
 
 
+def _names_a_tool_call(root: Node, b: Build) -> bool:
+    """A call with an id of its own has it again whenever its steps are played again."""
+    calls = (step.get("tool") for verb, step, _ in b.steps if verb == "tool")
+    return any(call is not None and call.kind == "map" and call.get("id") is not None for call in calls)
+
+
 def _goes_on_after_stop(root: Node, b: Build) -> bool:
     return any(verb == "stop" and _stop_is_odd(node, path, b) for verb, node, path in b.steps)
 
@@ -177,14 +119,15 @@ def _stop_is_odd(node: Node, path: str, b: Build) -> bool:
     return behind or (reason is not None and reason.text == "cancelled")
 
 
-#: raw verbs, and those with which a tool call or a cancel can be told wrongly
-_LOOSE_VERBS = RAW_VERBS | {"tool_start", "tool_update", "wait_for", "stderr"}
+#: raw verbs, those with which a tool call or a cancel can be told wrongly, and those that can leave the session's roots
+_LOOSE_VERBS = RAW_VERBS | {"tool_start", "tool_update", "wait_for", "stderr", "read", "write", "terminal"}
 _WAYS: tuple[Callable[[Node, Build], bool], ...] = (
     _has_fault,
     _has_raw_step,
     _has_unusual_value,
     _has_awkward_sessions,
     _goes_on_after_stop,
+    _names_a_tool_call,
 )
 
 

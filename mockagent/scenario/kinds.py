@@ -88,6 +88,8 @@ POINTS: dict[str, str] = {
     "session_listed": "a session was in a list",
     "turn_started": "a turn begins",
     "turn_ended": "a turn has ended",
+    "mode_changed": "the client has chosen a mode",
+    "option_changed": "the client has changed an option",
     "eof": "the client has closed its side",
     "sigterm": "the process is asked to leave",
     "ping": "a WebSocket ping came",
@@ -95,9 +97,26 @@ POINTS: dict[str, str] = {
     "idle": "nothing happens any more",
 }
 #: what `schedule` can start from
-STARTS = ("connected", "session_opened", "session_listed", "turn_started", "turn_ended")
+STARTS = (
+    "connected",
+    "session_opened",
+    "session_listed",
+    "turn_started",
+    "turn_ended",
+    "mode_changed",
+    "option_changed",
+)
 
-INCOMING = frozenset({"in", "list", "stream"})
+INCOMING = frozenset({"in", "notice", "answer", "list", "stream"})
+
+Carrier = tuple[str, str]
+"""A protocol, and what it is spoken over."""
+
+CARRIERS: frozenset[Carrier] = frozenset({("acp", "stdio"), ("acp", "ws"), ("acp", "http"), ("aap", "http")})
+
+_ACP = frozenset(carrier for carrier in CARRIERS if carrier[0] == "acp")
+_AAP = CARRIERS - _ACP
+_NOTIFICATIONS = frozenset({"session/cancel", "$/cancel_request", "cancel"})
 PREFIXES = ("reply:", "answer:", "update:", "request:", "notify:", "event:")
 
 
@@ -119,17 +138,18 @@ def _matches(pattern: str, name: str) -> bool:
 
 @cache
 def known() -> dict[str, str]:
-    """Every name that `at` can have -> where it is: `in`, `list`, `stream`, `out` or `life`."""
+    """Every name that `at` can have -> where it is, one of `EVERYWHERE`."""
     names = dict.fromkeys((*ACP_IN, *HTTP_IN, *NEUTRAL_IN), "in")
+    names |= dict.fromkeys(_NOTIFICATIONS, "notice")
     names |= dict.fromkeys(("session/list", "GET /sessions", "list"), "list")
     names["GET /acp"] = "stream"
-    names |= dict.fromkeys((f"reply:{method}" for method in (*ACP_IN, *HTTP_IN)), "out")
-    names |= dict.fromkeys((f"answer:{method}" for method in ACP_OUT), "in")
+    names |= dict.fromkeys((f"reply:{method}" for method in (*ACP_IN, *HTTP_IN)), "reply")
+    names |= dict.fromkeys((f"answer:{method}" for method in ACP_OUT), "answer")
     names |= dict.fromkeys((f"update:{kind}" for kind in UPDATES), "out")
     names |= dict.fromkeys((f"request:{method}" for method in ACP_OUT), "out")
     names |= dict.fromkeys((f"notify:{method}" for method in NOTES_OUT), "out")
     names |= dict.fromkeys((f"event:{name}" for name in EVENTS), "out")
-    names |= dict.fromkeys((*NEUTRAL_OUT, "raw"), "out")
+    names |= dict.fromkeys((*NEUTRAL_OUT, "raw"), "out") | {"stop": "reply"}
     return names | dict.fromkeys(POINTS, "life")
 
 
@@ -141,7 +161,7 @@ def places(at: str, own: Iterable[str] = ()) -> frozenset[str]:
         own: names that the scenario itself brings up (`request:acme/ping`).
     """
     if at.startswith(("_", "reply:_", "answer:_")):
-        return frozenset({"out" if at.startswith("reply:") else "in"})
+        return frozenset({"reply" if at.startswith("reply:") else "answer" if at.startswith("answer:") else "in"})
     if at.startswith(("request:_", "notify:_", "update:_", "event:_")):
         return frozenset({"out"})
     found = {where for name, where in known().items() if at == name or ("*" in at and _matches(at, name))}
@@ -152,7 +172,37 @@ def places(at: str, own: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(found)
 
 
-def near(at: str, where: frozenset[str] = frozenset({"in", "list", "stream", "out", "life"})) -> str:
+def carriers(at: str, own: Iterable[str] = ()) -> frozenset[Carrier]:
+    """The protocols and transports in which what an `at` names can be met.
+
+    Args:
+        at, own: as for `places`.
+    """
+    found: frozenset[Carrier] = frozenset()
+    for name in (*known(), *own, at):
+        if name == at or ("*" in at and _matches(at, name)) or ("*" in name and _matches(name, at)):
+            found |= _carried(name)
+    return found
+
+
+def _carried(name: str) -> frozenset[Carrier]:
+    """Where one message, neutral kind or point is met."""
+    name = name.removeprefix("reply:")
+    if name in ("*", "raw", *NEUTRAL_IN, *NEUTRAL_OUT):
+        return CARRIERS
+    if name in POINTS:
+        return {"eof": frozenset({("acp", "stdio")}), "ping": _ACP - {("acp", "stdio")}}.get(name, CARRIERS)
+    method, _, path = name.partition(" ")
+    if path == "/acp" or path.startswith("/acp/"):
+        over_websocket = frozenset({("acp", "ws")}) if method == "GET" else frozenset()
+        return frozenset({("acp", "http")}) | over_websocket
+    return _AAP if path or name.startswith("event:") else _ACP
+
+
+EVERYWHERE = frozenset({"in", "notice", "answer", "list", "stream", "reply", "out", "life"})
+
+
+def near(at: str, where: frozenset[str] = EVERYWHERE) -> str:
     """Words about what may have been meant, of the names that are in these places."""
     head = next((prefix for prefix in PREFIXES if at.startswith(prefix)), "")
     return suggestion(at, [name for name, place in known().items() if name.startswith(head) and place in where])

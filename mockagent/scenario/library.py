@@ -111,6 +111,16 @@ def open_scenario(argument: str = "demo") -> Scenario:
     return _load(place)
 
 
+def open_bundled(name: str) -> Scenario:
+    """The bundled scenario of that name; no path is taken for one.
+
+    Raises:
+        ScenarioError: there is no such scenario.
+    """
+    path_of(name)
+    return open_scenario(name)
+
+
 def is_bundled(scenario: Scenario) -> bool:
     """Whether a scenario comes from the library."""
     try:

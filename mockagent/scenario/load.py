@@ -39,6 +39,22 @@ def load_text(text: str | bytes, file: str = "scenario.yaml") -> Scenario:
     return _settle(*_read(file, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text))
 
 
+def load_fragment(text: str | bytes, file: str) -> Scenario:
+    """Reads parts that are added to a scenario which plays already: what they use may have been saved elsewhere, and
+    they may do what the specs do not know.
+
+    Raises:
+        ScenarioError: with every mistake of the text.
+    """
+    from mockagent.scenario.include import Reader
+
+    reader = Reader()
+    root = reader.root(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, file)
+    if root is None:
+        return _settle(None, reader.problems)
+    return _settle(*_build(root, file, part=True))
+
+
 def check(path: str | os.PathLike[str]) -> list[Problem]:
     """Every mistake of a scenario file, in the order of the file; empty if it can be played."""
     return _read(os.fspath(path))[1]
@@ -72,7 +88,14 @@ def _read(file: str, data: bytes | None = None) -> tuple[Scenario | None, list[P
     return scenario, _sorted(problems, file)
 
 
-def _build(root: Node, file: str) -> tuple[Scenario | None, list[Problem]]:
+class _Everything(set[str]):
+    """Names of which nothing is known but that they may be there."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def _build(root: Node, file: str, *, part: bool = False) -> tuple[Scenario | None, list[Problem]]:
     from mockagent.scenario.judge import judge
     from mockagent.scenario.top import LEGALITY, Top
     from mockagent.scenario.types import Build
@@ -81,6 +104,8 @@ def _build(root: Node, file: str) -> tuple[Scenario | None, list[Problem]]:
     legality = said.text if said is not None and said.text in LEGALITY else "allowed"
     # an unknown word gets its own complaint, and the values are then not held against it
     b = Build("unspecified" if said is not None and said.text not in LEGALITY else legality)
+    if part:
+        b.saves = _Everything()
     scenario = Top.build(root, b, "")
     judge(root, b)
     if b.problems or not isinstance(scenario, Scenario):

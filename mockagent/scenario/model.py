@@ -102,6 +102,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace | None = None
     join: bool = False
     save: dict[str, str] | None = None
+    timeout: Span | None = None
     then: tuple[Branch, ...] | None = None
     otherwise: tuple[Step, ...] | None = None
     place: Place = NOWHERE
@@ -175,12 +176,15 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     limit: int | None = None
     kill_after: Span | None = None
+    tool: str | None = None
 
 
 class Elicit(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     schema: dict[str, Any] | None = None
     url: str | None = None
+    id: str | None = None
+    tool: str | None = None
 
 
 class McpCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,6 +302,13 @@ class TitleLimit(msgspec.Struct, frozen=True, kw_only=True):
     then: Literal["truncate", "refuse"] = "truncate"
 
 
+class MetaLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """How large `_meta` of a session may get: bytes of JSON, levels of objects and lists."""
+
+    size: int = 65_536
+    depth: int = 16
+
+
 class CursorRules(msgspec.Struct, frozen=True, kw_only=True):
     lifetime: Micros | None = None
     uses: int | None = None
@@ -315,6 +326,9 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = "/home/dev/project"
     auto_title: AutoTitle | None = AutoTitle()
     title_limit: TitleLimit = TitleLimit()
+    meta_limit: MetaLimit = MetaLimit()
+    update_rate: float | None = None
+    """`info` updates a second, of one session; one that comes too soon waits."""
     stored: tuple[Stored, ...] = ()
     synthetic: Synthetic | None = None
     page_size: int = 25
@@ -333,6 +347,7 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
 
 class Auth(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
+    logout: bool = True
     methods: tuple[dict[str, Any], ...] = ()
     tokens: tuple[str, ...] = ()
     public_meta: bool = True
@@ -352,6 +367,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     category: str | None = None
     choices: tuple[dict[str, Any], ...] = ()
+    when: When | None = None
 
 
 class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -403,7 +419,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     auth: Auth = Auth()
     modes: tuple[Mode, ...] = ()
     options: tuple[Option, ...] = ()
-    mcp: Literal["check", "connect"] = "check"
+    mcp: Literal["check", "connect", "require"] = "check"
     commands: tuple[Command, ...] = ()
     tools: tuple[ListedTool, ...] = ()
 

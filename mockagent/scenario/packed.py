@@ -22,6 +22,7 @@ _STRUCTS: list[type[msgspec.Struct]] = sorted(
     key=lambda struct: struct.__name__,
 )
 _NUMBERS = {struct: number for number, struct in enumerate(_STRUCTS)}
+_NO_FOLDER = "\0"
 _LIST, _TUPLE, _SET, _UNSET, _PATH = -1, -2, -3, -4, -5
 
 
@@ -41,6 +42,17 @@ def pack(scenario: model.Scenario, folder: str) -> bytes:
         folder: absolute; paths below it are kept relative to it.
     """
     return msgspec.msgpack.encode(_pack(scenario, folder.rstrip("/\\")))
+
+
+def pack_value(value: Any) -> bytes:
+    """The bytes of any value of the model, such as a fault or steps; its paths stay as they are."""
+    return msgspec.msgpack.encode(_pack(value, _NO_FOLDER))
+
+
+def unpack_value(data: bytes) -> Any:
+    """The value that `pack_value` packed, by the same version."""
+    value = msgspec.msgpack.decode(data)
+    return _reader(_NO_FOLDER)(value) if isinstance(value, list | dict) else value
 
 
 def _pack(value: Any, folder: str) -> Any:

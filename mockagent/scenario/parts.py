@@ -10,6 +10,7 @@ from typing import Any
 
 from mockagent.errors import NAMED
 from mockagent.scenario import model
+from mockagent.scenario.conditions import SettingType
 from mockagent.scenario.effects import ErrorValue
 from mockagent.scenario.nodes import Node
 from mockagent.scenario.payloads import CommandRow, Moment
@@ -25,6 +26,7 @@ from mockagent.scenario.types import (
     Known,
     Micros,
     Number,
+    PerSecond,
     Schema,
     Text,
     Type,
@@ -115,6 +117,7 @@ _OptionChoice = Record(
         Field("value", Text(), "The value.", REQUIRED, "fast"),
         Field("name", Text(), "Its label.", "the value", "Fast"),
         Field("description", Text(), "What it means."),
+        Field("when", SettingType, "It can be chosen only while this holds.", example="{option: {model: smart}}"),
     ],
     lambda **values: {"value": values["value"], "name": values.get("name", values["value"])} | values,
 )
@@ -236,6 +239,7 @@ Options = _distinct("option", "id")(
                 "The values of a select option, or groups of them.",
                 example="[{value: fast, name: Fast}]",
             ),
+            Field("when", SettingType, "The option is there only while this holds (ACP).", example="{mode: code}"),
         ],
         lambda **values: model.Option(**({"name": values["id"]} | values)),
         check=_option_fits,
@@ -265,10 +269,20 @@ Tools = _distinct("tool", "name")(
         model.ListedTool,
     )
 )
+
+
+def _auth_method(**values: Any) -> dict[str, Any]:
+    made = {"name": values["id"]} | values
+    if made.get("type") == "terminal":
+        made.setdefault("args", (f"--login={made['id']}",))
+    return made
+
+
 AuthType = Record(
     "Auth",
     [
         Field("required", Bool(), "Nothing but `initialize` and `authenticate` works before.", "false"),
+        Field("logout", Bool(), "ACP's `logout`; there is none without methods.", "true"),
         Field(
             "methods",
             ListOf(
@@ -279,11 +293,18 @@ AuthType = Record(
                         Field("name", Text(), "Its label.", "the id", "Log in"),
                         Field("description", Text(), "What the user has to do."),
                         Field("type", Known("type of auth method", "agent", "terminal"), "Who does it.", "agent"),
-                        Field("args", ListOf(Text()), "Arguments of a terminal method.", "none"),
+                        Field("args", ListOf(Text()), "Arguments of a terminal method.", "`[--login=ID]`"),
                         Field("env", MapOf(Text(), Text(), "a mapping from name to text"), "Its variables.", "none"),
-                        Field("meta", JsonMap(), "`_meta` of the method."),
+                        Field(
+                            "exit",
+                            Whole(0, 255),
+                            "Exit status of `mockagent acp SCENARIO --login`: 0 is success.",
+                            "0",
+                            "1",
+                        ),
+                        Field("meta", JsonMap(), "`_meta` of the method.", attr="_meta"),
                     ],
-                    lambda **values: {"name": values["id"]} | values,
+                    _auth_method,
                 )
             ),
             "ACP's ways to log in.",
@@ -329,8 +350,9 @@ AgentType = Record(
         Field("options", Options, "Options of a session.", "none"),
         Field(
             "mcp",
-            Choice("check", "connect"),
-            "The client's MCP servers: `check` validates and notes them, `connect` starts and connects them.",
+            Choice("check", "connect", "require"),
+            "The client's MCP servers: `check` validates and notes them, `connect` starts and connects them, `require` "
+            "too, and refuses the session if one cannot be reached.",
             "check",
         ),
         Field(
@@ -405,6 +427,26 @@ SessionsType = Record(
             ),
             "Longest title that the agent sends.",
             "{length: 500, then: truncate}",
+        ),
+        Field(
+            "meta_limit",
+            Record(
+                "MetaLimit",
+                [
+                    Field("size", Whole(2), "Bytes of JSON.", "65536"),
+                    Field("depth", Whole(1, 100), "Levels of objects and lists.", "16"),
+                ],
+                model.MetaLimit,
+            ),
+            "Largest `_meta` that a session may have; an `info` that would make it larger is skipped.",
+            "{size: 65536, depth: 16}",
+        ),
+        Field(
+            "update_rate",
+            Nullable(PerSecond),
+            "How often a session's `info` is sent; one that comes too soon waits.",
+            "null",
+            "10/s",
         ),
         Field("stored", StoredType, "Sessions that are there from the start.", "none"),
         Field(

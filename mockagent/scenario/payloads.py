@@ -182,7 +182,11 @@ ToolPayload = Record(
         Field("takes", Span, "Time from the start to the result.", "0s", "800ms"),
         Field("status", ToolStatus, "How it ends.", "completed", "failed"),
         Field(
-            "side", Choice("server", "client"), "Who runs it (AAP); ACP agents run all their tools.", "server", "client"
+            "side",
+            Choice("server", "client"),
+            "Who runs it. Over ACP a tool of the client is skipped.",
+            "server",
+            "client",
         ),
         Field("listed", Bool(), "Whether AAP's `/meta` has it.", "as in `agent.tools`", "false"),
     ],
@@ -274,10 +278,11 @@ Notice = Either(
         [
             Field("title", Text(least=1), "What to tell.", REQUIRED, "The model is overloaded"),
             Field("severity", Known("severity", "info", "warning", "error"), "How bad it is.", "info", "warning"),
+            Field("description", Nullable(Text()), "More about it."),
         ],
     ),
     make=lambda value: {"severity": "info"} | (value if isinstance(value, dict) else {"title": value}),
-    words="`{title, severity}`, or a text",
+    words="`{title, severity, description}`, or a text",
 )
 
 
@@ -379,12 +384,13 @@ TerminalPayload = Either(
             Field("cwd", Text(), "Its folder.", "the session's"),
             Field("env", MapOf(Text(), Text(), "a mapping from name to text"), "Its variables.", "none"),
             Field("limit", Whole(0), "Bytes of output that the client keeps.", example="65536"),
-            Field("kill_after", Span, "Kills it after so long.", "never", "5s"),
+            Field("kill_after", Span, "Kills it after so long; the outcome is `timeout`.", "never", "5s"),
+            Field("tool", Text("the id of a tool call"), "A tool call that shows it live.", example="call_1"),
         ],
         Terminal,
     ),
     make=lambda value: Terminal(command=value) if isinstance(value, str) else value,
-    words="a command, or `{command, args, cwd, env, limit, kill_after}`",
+    words="a command, or `{command, args, cwd, env, limit, kill_after, tool}`",
 )
 ElicitPayload = Record(
     "Elicit",
@@ -392,6 +398,8 @@ ElicitPayload = Record(
         Field("message", Text(), "The question.", REQUIRED, "Which branch?"),
         Field("schema", Meta, "JSON Schema of a form.", example="{type: object, properties: {branch: {type: string}}}"),
         Field("url", Text("an address"), "A page for the user, in place of a form."),
+        Field("id", Text(), "Id of a page, for `elicitation/complete`.", "a new one", "login_1"),
+        Field("tool", Text("the id of a tool call"), "A tool call that it belongs to.", example="call_1"),
     ],
     Elicit,
     check=_elicit_needs,

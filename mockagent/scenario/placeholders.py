@@ -22,10 +22,14 @@ NAMES: dict[str, str] = {
     "now.http": "the time as an HTTP date; takes an offset as well",
     "match.": "a group of the regex that matched the prompt, by number or name",
     "fake.": "an invented value of a Faker provider, such as `${fake.name}` or `${fake.title}`",
+    "filler.": "so many characters of filler text, such as `${filler.1000000}`",
     "request.id": "the id of the message that is being answered",
     "saved.": "what a `save` has kept under this name",
     "value": "the old value; only in an `edit`",
 }
+MOST_FILLER = 100_000_000
+"""Characters of filler text that a placeholder may ask for."""
+
 _MOVABLE = frozenset({"now", "now.http"})
 
 
@@ -111,6 +115,8 @@ def _ref(inside: str) -> Ref:
             raise ValueError(f"the offset of `{shown}`: {error}") from None
         return Ref(name, -offset if sign == "-" else offset)
     family, dot, argument = inside.partition(".")
+    if family == "filler" and dot and not (argument.isdigit() and argument.isascii() and int(argument) <= MOST_FILLER):
+        raise ValueError(f"`{shown}` needs a number of characters behind the dot, at most {MOST_FILLER:,}")
     if f"{family}." in NAMES and dot:
         if argument.replace("_", "a").isalnum() and argument.isascii():
             return Ref(inside)

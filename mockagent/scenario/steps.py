@@ -240,6 +240,7 @@ SIBLINGS: dict[str, Field] = {
         Field("message_id", Nullable(Text()), "Id of the message; null: none.", "a new one", "m1"),
         Field("pace", PaceType, "How the text streams.", "the scenario's `pace`", "{rate: 60/s}"),
         Field("join", Bool(), "Goes on with the message of the step before.", "false", "true"),
+        Field("timeout", Span, "Takes the question back after so long; the outcome is `timeout`.", "never", "5s"),
         Field("then", Then, "What follows from the client's answer: the first entry that holds."),
         Field("otherwise", Steps, "Played in place of the step when the client cannot do it."),
     )

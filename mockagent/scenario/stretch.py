@@ -130,6 +130,7 @@ _EFFECTS: dict[str, Change] = {
     "rate": _byte_rate,
     "stall": _STALL,
     "stderr": _STDERR,
+    "child": _span,
 }
 """Effects of faults that take time."""
 
@@ -147,7 +148,7 @@ _FIELDS: dict[type, dict[str, Change]] = {
     model.Scheduled: {"after": _span, "every": _span, "steps": _steps},
     model.Fault: {"effects": _keys(_EFFECTS)},
     model.Expectation: {"within": _span, "value": _keys({"within": _span})},
-    model.Step: {"after": _span, "pace": _any, "then": _each, "otherwise": _steps},
+    model.Step: {"after": _span, "pace": _any, "timeout": _span, "then": _each, "otherwise": _steps},
     model.Branch: {"steps": _steps},
     model.Tool: {"takes": _span},
     model.Terminal: {"kill_after": _span},

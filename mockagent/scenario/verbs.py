@@ -43,7 +43,7 @@ class Verb(NamedTuple):
 _ALWAYS = ("after", "when", "save")
 _PLAIN = (*_ALWAYS, "meta")
 _TEXT = (*_ALWAYS, "meta", "message_id", "pace", "join")
-_ASKING = (*_ALWAYS, "meta", "then", "otherwise")
+_ASKING = (*_ALWAYS, "meta", "timeout", "then", "otherwise")
 
 _ROWS = (
     Verb(
@@ -142,13 +142,14 @@ _ROWS = (
     ),
     Verb(
         "elicit", of.ElicitPayload, "Asks the user with a form, or sends them to a page.",
-        "`elicitation/create`", "cannot: plays `otherwise`",
+        "`elicitation/create`; accepted is `result`, declined and dismissed are the options `decline` and `cancel`",
+        "cannot: plays `otherwise`",
         "elicit: {message: Which branch?, schema: {type: object, properties: {branch: {type: string}}}}",
         "requests to the client", _ASKING,
     ),
     Verb(
         "mcp", of.McpPayload, "Calls a tool of one of the client's MCP servers.",
-        "a call to the server itself, with `agent.mcp: connect`", "cannot: plays `otherwise`",
+        "a call to the server itself, shown as a tool call, if `agent.mcp` connects", "cannot: plays `otherwise`",
         "mcp: {server: files, tool: read, arguments: {path: a.txt}}", "requests to the client", _ASKING,
     ),
     Verb(

@@ -47,6 +47,7 @@ faults:
   - {at: say, hold: {until: never}}
   - {at: say, split: {parts: 2, pause: 1s}, rate: 100B/s}
   - {at: say, stall: {read: 1s}, stderr: {text: x, every: 1s}}
+  - {at: start, child: 1s}
   - {at: say, play_after: [{say: y, after: 1s}], play_before: [{wait: 1s}]}
   - {at: session/list, result: {after: 1000000, delay: 1000000}}
 expect: [{request: session/cancel, within: 1s}, {disconnect: {within: 1s}}]
