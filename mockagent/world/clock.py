@@ -43,6 +43,19 @@ class Clock:
         self._started = monotonic()
         self._skipped: Micros = 0
 
+    def restart(self, rules: ClockRules) -> None:
+        """Begins anew, maybe by other rules."""
+        self.logical = rules.now is not None
+        self.speed = rules.speed
+        self._base = rules.now or 0
+        self._counted = self._skipped = 0
+        self._started = self.monotonic()
+
+    def resume(self, now: Micros) -> None:
+        """Logical time goes on where it stopped, in a process before this one."""
+        if self.logical:
+            self._counted = max(self._counted, now - self._base)
+
     @property
     def counted(self) -> bool:
         """Whether stage time moves by events alone (logical, or speed 0) and not by itself."""

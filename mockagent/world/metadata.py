@@ -1,14 +1,18 @@
-"""How session metadata changes: the algebra of `session_info_update`.
+"""How session metadata changes: the algebra of `session_info_update`, and its limits.
 
 Omitted keeps, null clears, `_meta` merges recursively. Source: the ACP proposal "Session Info Update", section on
-`_meta` and FAQ on long titles.
+`_meta`, security considerations (lengths, sizes, control characters), and FAQ on long titles.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mockagent.scenario.model import TitleLimit
+from mockagent.scenario.model import MetaLimit, Micros, TitleLimit
+
+
+class Refused(Exception):
+    """New metadata is not taken, because it goes beyond a limit. Nothing has changed."""
 
 
 def merge(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -47,6 +51,64 @@ def clean_title(title: str, limit: TitleLimit) -> str | None:
     if limit.then == "refuse":
         return None
     return cleaned[: max(limit.length - 1, 0)] + "…"
+
+
+def check_meta(meta: dict[str, Any] | None, limit: MetaLimit) -> None:
+    """Checks `_meta` as it would be after a change.
+
+    Raises:
+        Refused: it is too large or too deep.
+    """
+    if meta is None:
+        return
+    if _depth(meta, limit.depth) > limit.depth:
+        raise Refused(f"_meta is more than {limit.depth} levels deep")
+    import msgspec
+
+    if len(msgspec.json.encode(meta)) > limit.size:
+        raise Refused(f"_meta has more than {limit.size} bytes")
+
+
+def _depth(value: Any, most: int) -> int:
+    """How deep objects and lists are nested; counting stops one level beyond `most`."""
+    depth, level = 0, [value]
+    while level and depth <= most:
+        depth += 1
+        inner = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+        level = [item for item in inner if isinstance(item, dict | list)]
+    return depth
+
+
+def clean_meta(meta: Any) -> Any:
+    """`_meta` without control characters in its texts, but for tabs and line ends."""
+    if isinstance(meta, str):
+        return "".join(char for char in meta if (ord(char) >= 32 and ord(char) != 127) or char in "\t\n\r")
+    if isinstance(meta, dict):
+        return {clean_meta(key): clean_meta(value) for key, value in meta.items()}
+    return [clean_meta(value) for value in meta] if isinstance(meta, list) else meta
+
+
+def moment_of(text: str, now: Micros) -> Micros | None:
+    """A time as scenarios write it: an ISO time, `now`, or `2h ago`; None for a text that is no time.
+
+    Args:
+        text: as it was written.
+        now: scenario time in microseconds since the epoch.
+    """
+    from datetime import UTC, datetime
+
+    from mockagent.scenario.scalars import duration
+
+    if text == "now":
+        return now
+    try:
+        if text.endswith(" ago"):
+            return now - duration(text[:-4].strip())
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1_000_000)
 
 
 def title_from(prompt: str) -> str | None:

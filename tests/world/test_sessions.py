@@ -11,6 +11,7 @@ from mockagent.errors import Refusal
 from mockagent.scenario import model
 from mockagent.world.clock import SECOND, Clock
 from mockagent.world.history import Called, History, Planned, Said
+from mockagent.world.metadata import Refused
 from mockagent.world.seeds import Seeds
 from mockagent.world.sessions import Sessions
 from mockagent.world.world import World
@@ -101,9 +102,10 @@ def test_a_given_time_of_activity_orders_the_list() -> None:
 def test_a_title_over_the_limit_is_refused_or_forced() -> None:
     store = sessions_of(sessions=model.Sessions(title_limit=model.TitleLimit(length=3, then="refuse")))
     session = store.create()
-    assert store.apply(session, model.InfoFields(title="long")) is None
+    with pytest.raises(Refused):
+        store.apply(session, model.InfoFields(title="long"))
     assert session.title is None
-    assert store.apply(session, model.InfoFields(title="long", force=True)) is not None
+    store.apply(session, model.InfoFields(title="long", force=True))
     assert session.title == "long"
 
 
