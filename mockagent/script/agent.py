@@ -1,7 +1,8 @@
 """The scripted agent: what the protocols' handlers talk to.
 
-It picks the turn that answers a prompt, starts, cancels and ends runs, plays what is scheduled, and knows who listens.
-It knows no protocol: prompts come in neutral form, and everything goes out through `Output`.
+It picks the turn that answers a prompt, starts, cancels and ends runs. Who listens (`presence`), what is scheduled and
+what steps wait for (`listeners`) have modules of their own. It knows no protocol: prompts come in neutral form, and
+everything goes out through `Output`.
 """
 
 from __future__ import annotations
@@ -12,75 +13,30 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import msgspec
-
 from mockagent.errors import Refusal
 from mockagent.message import Origin, Peer
 from mockagent.scenario import model
 from mockagent.script.audience import Audience
-from mockagent.script.match import ALWAYS, Counters, Match, glob, matches
+from mockagent.script.listeners import Listeners
+from mockagent.script.match import ALWAYS, Counters, Match, command_of, matches
 from mockagent.script.output import Answer, Fail, Output, Stop
 from mockagent.script.pace import draw
-from mockagent.script.placeholders import Scope, Unset, fill_text
+from mockagent.script.placeholders import Scope, Unset, fill_step, fill_text
 from mockagent.script.play import play
 from mockagent.script.pointer import Absent, get
+from mockagent.script.presence import Presence
+from mockagent.script.prompt import Prompt, Waiting
 from mockagent.script.replay import replay
 from mockagent.script.run import Run, Script
+from mockagent.script.schedule import Schedule
+from mockagent.script.settings import choose_mode, choose_option
 from mockagent.script.stage import Stage
-from mockagent.world.history import Part
+from mockagent.world.cursors import Holder, Share
 from mockagent.world.metadata import title_from
 from mockagent.world.sessions import Session
 from mockagent.world.world import World
 
 Note = Callable[..., None]
-Visit = Callable[[Session], Output]
-"""Makes the output of a client to a session that it has not opened."""
-
-
-class Prompt(msgspec.Struct, kw_only=True):
-    """What starts a turn.
-
-    Attributes:
-        text: its text, blocks without text left out.
-        parts: the whole content, for the history.
-        message: the whole message that brought it.
-        facts: `protocol`, `transport`, `params`, and what else conditions may see.
-        tool_result: name of the tool whose result starts the turn (AAP, a call left open in the history).
-    """
-
-    text: str
-    parts: list[Part]
-    message: Any
-    facts: dict[str, Any]
-    tool_result: str | None = None
-
-
-class Waiting:
-    """A prompt that waits for the turn before it to end.
-
-    Args:
-        begin: starts its turn.
-        call_off: takes it out of the queue and answers it.
-
-    Attributes:
-        run: its turn, once that has begun.
-    """
-
-    def __init__(self, begin: Callable[[], Run], call_off: Callable[[Waiting], None]) -> None:
-        self._begin = begin
-        self._call_off = call_off
-        self.run: Run | None = None
-
-    def start(self) -> None:
-        """Its turn has come."""
-        self.run = self._begin()
-
-    def cancel(self) -> None:
-        """Cancels the prompt, whether or not its turn has begun."""
-        if self.run is not None:
-            self.run.cancel()
-        else:
-            self._call_off(self)
 
 
 class Agent:
@@ -107,9 +63,11 @@ class Agent:
         self._runs: dict[str, list[Run]] = {}
         self._turns: dict[str, list[Run]] = {}
         self._queues: dict[str, list[Waiting]] = {}
-        self._members: dict[str, list[Output]] = {}
-        self._visitors: list[Visit] = []
-        self._listeners: list[tuple[str, str, Callable[[object], None]]] = []
+        self.presence = Presence(self.running)
+        self.listeners = Listeners()
+        self._schedule = Schedule(self)
+        self._closing: dict[str, list[Callable[[], None]]] = {}
+        world.sessions.fill = self._fill_history
 
     @property
     def scenario(self) -> model.Scenario:
@@ -121,6 +79,28 @@ class Agent:
     def create(self, cwd: str | None, directories: Sequence[str] = ()) -> Session:
         """Makes a session and opens it."""
         return self.world.sessions.create(cwd, tuple(directories))
+
+    def page(
+        self, cwd: str | None, cursor: str | None, holder: Holder, share: Share | None = None
+    ) -> tuple[list[Session], str | None]:
+        """One page of the list, as `world.sessions` gives it. Why a cursor is not taken is noted.
+
+        Raises:
+            Refusal: `invalid_cursor`.
+        """
+        try:
+            return self.world.sessions.page(cwd, cursor, holder, share)
+        except Refusal as refusal:
+            self.note("invalid_cursor", None, cursor=cursor, why=refusal.data.get("why"))
+            raise
+
+    def _fill_history(self, session: Session, step: model.Step) -> Any:
+        """What a step of a stored history says; one with a placeholder that has no value stands as it is written."""
+        try:
+            return fill_step(step, Scope(self.world, session))
+        except Unset as unset:
+            self.note("skipped", session.id, step=str(step.place), verb=step.verb, why=str(unset))
+            return step.payload
 
     def session(self, id: str) -> Session:
         """The session of that id.
@@ -144,45 +124,15 @@ class Agent:
             raise Refusal("session_inactive", f"Session {id!r} is not active: load or resume it first", sessionId=id)
         return session
 
-    def join(self, session: Session, out: Output) -> None:
-        """Adds somebody to the audience of a session; a client's second output takes the place of its first."""
-        members = self._members.setdefault(session.id, [])
-        members[:] = [member for member in members if not member.same_client(out)]
-        members.append(out)
-
-    def leave(self, out: Output, session_id: str | None = None) -> None:
-        """Takes a client out of the audience of one session, or of all."""
-        for id in [session_id] if session_id is not None else list(self._members):
-            members = self._members.get(id, [])
-            members[:] = [member for member in members if not member.same_client(out)]
-            if not members:
-                self._members.pop(id, None)
-            for run in self._runs.get(id, ()):
-                run.left(out)
-
-    def audience(self, session: Session, leader: Output | None = None) -> Audience:
-        """Everybody who has the session open, whoever that is by then."""
-        return Audience(partial(self._present, session), leader)
-
-    def _present(self, session: Session) -> Sequence[Output]:
-        """Those who have it open; of a session that was never opened (a row in a list) every visitor hears."""
-        members = self._members.get(session.id, ())
-        if not members and session.state == "stored":
-            return [make(session) for make in self._visitors]
-        return members
-
-    def visit(self, make: Visit) -> Callable[[], None]:
-        """Somebody is there who also hears of sessions that nobody has opened.
-
-        Returns:
-            A function that ends the visit.
-        """
-        self._visitors.append(make)
-        return partial(self._visitors.remove, make)
-
     def opened(self, session: Session) -> None:
         """Tells that a session was opened, after the reply that says so."""
         self.event("session_opened", session)
+
+    def leave(self, out: Output, session_id: str) -> None:
+        """A client has gone, or has closed a session: it hears nothing of that any more, its turns included."""
+        self.presence.leave(out, session_id)
+        for run in self._runs.get(session_id, ()):
+            run.left(out)
 
     # --- turns
 
@@ -223,13 +173,14 @@ class Agent:
         if prompt.parts:
             session.history.say("user", prompt.parts, f"user_{session.turns}")
         self.world.sessions.touch(session)
-        scope = Scope(self.world, session, prompt=prompt.text, message=prompt.message)
+        saved = out.peer.saved if out.peer is not None else None
+        scope = Scope(self.world, session, prompt=prompt.text, message=prompt.message, saved=saved)
         run = Run(
             self,
             session,
             scope,
             origin="turn",
-            out=self.audience(session, out),
+            out=self.presence.audience(session, out),
             ended=self._turn_ended,
             label=f"turn {session.turns}",
         )
@@ -238,23 +189,98 @@ class Agent:
             run.facts["tool_result"] = prompt.tool_result
         self._turns.setdefault(session.id, []).append(run)
         self._runs.setdefault(session.id, []).append(run)
-        steps = self._choose(run)
+        number, steps = self._choose(run)
+        if self.world.sessions.keeps and number >= 0:
+            self._remember(run, number)
         self.event("turn_started", session)
         run.start(play(run, steps))
         return run
 
-    def _choose(self, run: Run) -> tuple[model.Step, ...]:
-        for turn in self.scenario.turns:
+    def _remember(self, run: Run, turn: int) -> None:
+        """From here on a turn remembers what it gets from outside: it may have to be played again."""
+        from mockagent.script.past import Past, Written
+
+        session, scope = run.session, run.scope
+        run.past = Past(
+            Written(
+                number=session.turns,
+                turn=turn,
+                prompt=scope.prompt or "",
+                message=scope.message,
+                facts=run.facts,
+                groups=dict(scope.groups),
+                messages=session.messages,
+                calls=session.calls,
+                told=[],
+                rounds=[],
+            )
+        )
+
+    def parked(self, run: Run) -> None:
+        """A turn waits for its client, whose next request may come to another process."""
+        if run.past is not None:
+            run.session.parked = run.past.write()
+            self.world.sessions.changed(run.session)
+
+    def unparked(self, run: Run) -> None:
+        """A request brings what a turn waits for."""
+        if run.past is not None:
+            run.past.go_on()
+            run.session.parked = None
+            self.world.sessions.changed(run.session)
+
+    def revive(self, session: Session) -> Run | None:
+        """The turn that waits for its client in this session, though it began in another process; None: there is none.
+
+        It is played again in silence. If it does not come to where it was, it is given up.
+        """
+        from mockagent.script.past import Past, Silent, read
+
+        begun = None if session.parked is None else read(session.parked)
+        if begun is None or begun.turn >= len(self.scenario.turns):
+            return None
+        counts = session.messages, session.calls
+        session.messages, session.calls = begun.messages, begun.calls
+        scope = Scope(self.world, session, prompt=begun.prompt, groups=begun.groups, message=begun.message)
+        run = Run(
+            self,
+            session,
+            scope,
+            origin="turn",
+            out=Silent(),
+            ended=self._turn_ended,
+            label=f"turn {begun.number}",
+        )
+        run.facts = begun.facts
+        run.past = Past(begun, silent=True)
+        self._turns.setdefault(session.id, []).append(run)
+        self._runs.setdefault(session.id, []).append(run)
+        run.start(play(run, self.scenario.turns[begun.turn].steps))
+        waits = run.past.play_again(run)
+        session.messages, session.calls = max(counts[0], session.messages), max(counts[1], session.calls)
+        self.note("revived" if waits else "not_revived", session.id, turn=begun.number)
+        if not waits:
+            run.drop()
+            session.parked = None
+            self.world.sessions.changed(session)
+            return None
+        run.out = self.presence.audience(session)
+        return run
+
+    def _choose(self, run: Run) -> tuple[int, tuple[model.Step, ...]]:
+        """The turn that answers: its number, -1 for none, and its steps."""
+        for number, turn in enumerate(self.scenario.turns):
             found = ALWAYS if turn.when is None else self.match(turn.when, run)
             if found is None:
                 continue
             run.scope.groups = found.groups
             if turn.save:
                 self.save(turn.save, run.scope.message, run.scope)
-            return turn.steps
+            return number, turn.steps
         self._complain(f"no turn of {self.scenario.name!r} answers the prompt {run.scope.prompt!r:.60}")
         self.note("no_turn_matched", run.session.id, prompt=run.scope.prompt)
-        return (model.Step(verb="say", payload=("No turn of this scenario answers “${prompt}”.",), dynamic=True),)
+        words = "No turn of this scenario answers “${prompt}”."
+        return -1, (model.Step(verb="say", payload=(words,), dynamic=True),)
 
     def _turn_ended(self, run: Run, how: Stop | Fail) -> None:
         session = run.session
@@ -262,6 +288,7 @@ class Agent:
         if run in turns:
             turns.remove(run)
         session.last_stop = how.reason if isinstance(how, Stop) else "error"
+        session.parked = None
         self.world.sessions.touch(session)
         self.stage.soon(partial(self._after_turn, session))
 
@@ -283,7 +310,7 @@ class Agent:
             self.stage.after(wait, partial(self._give_title, session, title), room=self._room_of(session))
 
     def _room_of(self, session: Session) -> Callable[[], int]:
-        return lambda: self.audience(session).room
+        return lambda: self.presence.audience(session).room
 
     def _give_title(self, session: Session, title: str) -> None:
         """A title that the scenario gave in the meantime wins."""
@@ -314,8 +341,17 @@ class Agent:
         for run in list(self._turns.get(session.id, ())):
             run.cancel()
 
-    def close(self, session: Session) -> None:
-        """Cancels what runs or waits, ends what is scheduled, and frees the session."""
+    def close(self, session: Session, done: Callable[[], None] | None = None) -> bool:
+        """Cancels what runs or waits, ends what is scheduled, and frees the session.
+
+        Args:
+            session: which; nothing new begins in it from now on.
+            done: called when the last turn has told its end, unless that is already so.
+
+        Returns:
+            Whether it is already so.
+        """
+        session.state = "closed"
         for waiting in list(self._queues.get(session.id, ())):
             waiting.cancel()
         for run in list(self._runs.get(session.id, ())):
@@ -324,7 +360,12 @@ class Agent:
             else:
                 run.drop()
         self._queues.pop(session.id, None)
-        session.state = "closed"
+        self.presence.dismiss(session)  # whose turn it is still hears its end
+        if session.id not in self._runs:
+            return True
+        if done is not None:
+            self._closing.setdefault(session.id, []).append(done)
+        return False
 
     @property
     def busy(self) -> bool:
@@ -337,13 +378,44 @@ class Agent:
         return any(self._runs.values())
 
     def cancel_all(self) -> None:
-        """Cancels every turn, and every prompt that waits."""
+        """Cancels every turn and every prompt that waits, and ends whatever else plays."""
         for queue in list(self._queues.values()):
             for waiting in list(queue):
                 waiting.cancel()
-        for runs in list(self._turns.values()):
+        for runs in list(self._runs.values()):
             for run in list(runs):
-                run.cancel()
+                if run.running and run.origin == "turn":
+                    run.cancel()
+                else:
+                    run.drop()
+
+    # --- beginning anew
+
+    def stop_all(self) -> None:
+        """Ends everything that plays, at once: turns are answered as cancelled, whatever they still wait for."""
+        for queue in list(self._queues.values()):
+            for waiting in list(queue):
+                waiting.cancel()
+        for id in [*self._runs, *self.presence.sessions]:
+            session = self.world.sessions.get(id)
+            if session is not None:
+                session.state = "closed"  # so that nothing follows
+        for runs in list(self._runs.values()):
+            for run in list(runs):
+                run.stop()
+
+    def restart(self, world: World) -> None:
+        """Goes on in another world, in which nothing has happened yet. Visitors stay, and whoever watches events."""
+        self.world = world
+        self.counters = Counters()
+        self._runs.clear()
+        self._turns.clear()
+        self._queues.clear()
+        self.presence.clear()
+        self.listeners.clear()
+        self._schedule.clear()
+        self._closing.clear()
+        world.sessions.fill = self._fill_history
 
     # --- playing outside of turns
 
@@ -371,8 +443,10 @@ class Agent:
             label: names its chances; runs of one label in a session are numbered.
             to: only this client hears it, if it has the session open.
         """
-        scope = Scope(self.world, session, prompt=session.prompt or None, message=message)
-        out = self._reach(session, to) or self.audience(session)
+        out = self._reach(session, to) or self.presence.audience(session)
+        peer = out.peer or self.presence.last(session)
+        saved = peer.saved if peer is not None else None
+        scope = Scope(self.world, session, prompt=session.prompt or None, message=message, saved=saved)
         run = Run(self, session, scope, origin=origin, out=out, label=self._numbered(session, label or origin))
         run.facts = dict(facts or {})
         self._runs.setdefault(session.id, []).append(run)
@@ -380,12 +454,16 @@ class Agent:
         return run
 
     def replay(self, session: Session, out: Output, done: Callable[[], None]) -> None:
-        """Plays the history again to one client, and calls `done` when it is through or the session has ended."""
+        """Plays the history again to one client, and calls `done` when it is through or the session has ended.
+
+        With `live: held` it also says what is added meanwhile, for the client hears nothing else until then.
+        """
         scope = Scope(self.world, session)
         run = Run(self, session, scope, origin="replay", out=out, label=self._numbered(session, "replay"))
         run.on_done = done
         self._runs.setdefault(session.id, []).append(run)
-        run.start(replay(run), at_once=True)
+        held = self.scenario.sessions.replay.live == "held"
+        run.start(replay(run, follow=held), at_once=True)
 
     def end_schedules(self) -> None:
         """Ends what is scheduled: nobody will be there to hear it."""
@@ -402,7 +480,7 @@ class Agent:
             leader = run.out.leader if isinstance(run.out, Audience) else None
             if leader is not None and leader.peer is peer:
                 return leader
-        return next((member for member in self._members.get(session.id, ()) if member.peer is peer), None)
+        return self.presence.member(session, peer)
 
     def _numbered(self, session: Session, label: str) -> str:
         """A name for the chances of one run: those of one run never move those of another."""
@@ -421,72 +499,26 @@ class Agent:
                 runs.remove(run)
             if not runs:
                 table.pop(run.session.id, None)
+        if run.session.id not in self._runs:
+            for call in self._closing.pop(run.session.id, ()):
+                call()
+
+    # --- events
 
     def event(self, event: str, session: Session | None) -> None:
-        """Something happened that `schedule` or a fault may wait for."""
+        """Something happened that a fault or the schedule may wait for."""
         self._tell(event, session)
-        for entry in self.scenario.schedule:
-            if entry.event == event:
-                for target in self._targets(entry, session):
-                    self._schedule(entry, target)
+        self._schedule.event(event, session)
 
     def listed(self, rows: Sequence[Session]) -> None:
-        """Sessions were in a list; an entry of the schedule concerns those of them that it names."""
+        """Sessions were in a list."""
         for row in rows:
             self._tell("session_listed", row)
-            for entry in self.scenario.schedule:
-                if entry.event == "session_listed" and (entry.session == "current" or glob(entry.session, row.id)):
-                    self._schedule(entry, row)
+            self._schedule.listed(row)
 
     def _tell(self, event: str, session: Session | None) -> None:
         for watcher in list(self.on_event):
             watcher(event, session.id if session is not None else None)
-
-    def _targets(self, entry: model.Scheduled, session: Session | None) -> Sequence[Session]:
-        """Where an entry of the schedule plays: in the session of the event, in another one, or in several."""
-        if entry.session == "current":
-            return () if session is None else (session,)
-        if "*" in entry.session:
-            return [other for other in self.world.sessions.listed() if glob(entry.session, other.id)]
-        found = self.world.sessions.get(entry.session)
-        if found is None:
-            why = f"there is no session {entry.session!r}"
-            self.note("skipped", None, schedule=str(entry.place), why=why)
-            return ()
-        return (found,)
-
-    def _schedule(self, entry: model.Scheduled, target: Session) -> None:
-        times = entry.times if entry.times is not None else (None if entry.every is not None else 1)
-        body = model.Repeat(times=times, every=entry.every or 0, steps=entry.steps)
-        steps = (model.Step(verb="repeat", payload=body, after=entry.after, when=entry.when, place=entry.place),)
-        self.play(target, steps, origin="schedule")
-
-    # --- listening
-
-    def listen(self, method: str, session: Session, heard: Callable[[object], None]) -> Callable[[], None]:
-        """Calls `heard` once with the next message of that method in that session.
-
-        Returns:
-            A function that calls it off.
-        """
-        entry = (method, session.id, heard)
-        self._listeners.append(entry)
-
-        def off() -> None:
-            if entry in self._listeners:
-                self._listeners.remove(entry)
-
-        return off
-
-    def heard(self, method: str, session_id: str | None, message: object) -> None:
-        """The client called a method."""
-        if not self._listeners:
-            return
-        for entry in list(self._listeners):
-            wanted, where, call = entry
-            if wanted == method and (session_id is None or session_id == where):
-                self._listeners.remove(entry)
-                call(message)
 
     # --- conditions, chances, saving
 
@@ -500,6 +532,7 @@ class Agent:
             return {}
         return {
             "prompt": session.prompt,
+            "command": command_of(session.prompt),
             "turn": session.turns,
             "session": session.id,
             "mode": session.mode,
@@ -512,7 +545,7 @@ class Agent:
         self, when: model.When, run: Run, *, answer: Answer | None = None, text: str | None = None
     ) -> Match | None:
         """Whether a condition holds in a run; the match carries the groups of a regex."""
-        facts = self.facts(run.session) | run.facts
+        facts = self.facts(run.session) | self._hearer(run) | run.facts
         facts["prompt"] = run.scope.prompt
         facts["origin"] = run.origin
         facts["fill"] = partial(fill_text, scope=run.scope)
@@ -524,6 +557,13 @@ class Agent:
             facts["result"] = answer.value
         return matches(when, facts, self.counters, partial(self._chance, run.session), unset=partial(self._unset, run))
 
+    def _hearer(self, run: Run) -> dict[str, Any]:
+        """What conditions see of the one who hears a run: outside of turns, whoever opened the session last."""
+        peer = run.out.peer if run.out is not None else None
+        if peer is None:
+            peer = self.presence.last(run.session)
+        return {} if peer is None else {"protocol": peer.protocol, "transport": peer.transport, "connection": peer.id}
+
     def _chance(self, session: Session, purpose: str) -> Random:
         return self.rng(purpose, session)
 
@@ -532,7 +572,7 @@ class Agent:
 
     def holds(self, when: model.When, run: Run, *, answer: Answer | None = None, text: str | None = None) -> bool:
         """Whether a condition holds in a run."""
-        return self.match(when, run, answer=answer, text=text) is not None
+        return bool(run.tell(lambda: self.match(when, run, answer=answer, text=text) is not None))
 
     def save(self, wanted: Mapping[str, str], message: Any, scope: Scope) -> None:
         """Keeps values of a message under names; a pointer to nothing is noted and keeps nothing."""
@@ -545,9 +585,11 @@ class Agent:
 
     def changed(self, session: Session, verb: str, payload: Any) -> None:
         """A step changed what the session shows: its mode, an option."""
-        change = _CHANGES.get(verb)
-        if change is not None:
-            change(session, payload)
+        agent = self.scenario.agent
+        if verb == "mode":
+            choose_mode(agent, session, payload)
+        elif verb == "option":
+            choose_option(agent, session, payload["id"], payload["value"])
 
     def complain(self, text: str, error: BaseException | None = None) -> None:
         """Tells the person at the terminal; with an error of ours also where it happened."""
@@ -560,14 +602,3 @@ class Agent:
 
 def _nowhere(verb: str, payload: Any) -> None:
     """There is no process to do it to."""
-
-
-def _set_mode(session: Session, payload: Any) -> None:
-    session.mode = payload
-
-
-def _set_option(session: Session, payload: Any) -> None:
-    session.config[payload["id"]] = payload["value"]
-
-
-_CHANGES: dict[str, Callable[[Session, Any], None]] = {"mode": _set_mode, "option": _set_option}

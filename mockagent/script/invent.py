@@ -1,7 +1,7 @@
 """Makes up a value that fits a JSON Schema, for calls of tools that only the client knows.
 
-Covers what schemas of tools use: types, `enum`, `const`, `default`, `examples`, bounds, lengths, and the first of several
-alternatives. What it does not know it leaves out. The same generator gives the same value.
+Covers what schemas of tools use: types, `enum`, `const`, `default`, `examples`, bounds, lengths, and the first of
+several alternatives. What it does not know it leaves out. The same generator gives the same value.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ Facts = Mapping[str, Any]
 `prompt`, `command` (without the slash), `turn`, `session`, `mode`, `option` (mapping of ids to values), `params`,
 `result` (JSON documents; absent or UNSET: there is none), `origin`, `running`, `last_stop`, `tool_result`, `protocol`,
 `transport`, `outcome` (one or several: what came of a question, and the option that was chosen), `text`, `connection`
-(the peer's id, for `per: connection`), and `fill`, a function that fills the placeholders of one text or raises Unset.
+(the peer's id, for `per: connection`), `makes_session` (the message makes its session, of which it can only be the
+first: it is counted with those of the process), and `fill`, a function that fills the placeholders of one text or
+raises Unset.
 """
 
 Rng = Callable[[str], "Random"]
@@ -68,6 +70,10 @@ class Counters:
         if tally is None:
             tally = self._tallies[key] = Tally(when)
         return tally
+
+    def of(self, when: When) -> dict[str, tuple[int, int]]:
+        """All counts of one rule, by scope: how often it was seen, and how often it has fired."""
+        return {scope: (tally.seen, tally.fired) for (id_, scope), tally in self._tallies.items() if id_ == id(when)}
 
     def forget(self, *, session: str | None = None, connection: str | None = None) -> None:
         """Drops the counts of a session or a connection that is gone for good."""
@@ -152,7 +158,7 @@ def _counted(when: When, facts: Facts, counters: Counters) -> bool:
 
 def scope_of(when: When, facts: Facts) -> str:
     """Where a condition is counted: as `per` says, else by session if there is one."""
-    per = when.per or "session"
+    per = when.per or ("process" if facts.get("makes_session") else "session")
     name = facts.get(per) if per != "process" else None
     return "process" if name is None else f"{per}:{name}"
 
@@ -184,6 +190,14 @@ def glob(pattern: str, text: str) -> bool:
             return False
         at = found + len(piece)
     return True
+
+
+def command_of(prompt: str | None) -> str | None:
+    """The name of the slash command that a prompt is, without the slash, or None."""
+    if prompt is None or not prompt.startswith("/"):
+        return None
+    words = prompt[1:].split(None, 1)
+    return words[0] if words else ""
 
 
 def is_regex(pattern: str) -> bool:

@@ -106,11 +106,15 @@ class ClientTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to the client: `read`, `write`, `terminal`, `elicit`, `mcp` by verb, or any by `request`."""
+    """A request to the client: `read`, `write`, `terminal`, `elicit`, `mcp` by verb, or any by `request`.
+
+    `begun` is called with the id of what the client has set up for it (a terminal), as soon as that is known.
+    """
 
     verb: str
     payload: Any
     step: str = ""
+    begun: Callable[[str], None] | None = None
 
 
 Need = Permission | ClientTool | ClientRequest
@@ -121,8 +125,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: `granted`, `denied`, `cancelled`, `result`, `error`, `timeout`.
-        option: the permission option that was chosen.
+        option: the permission option that was chosen, or another word for the outcome (`decline`).
         value: the result or the error, as JSON.
+        words: the result in words, for `text`; None: the value itself.
         reason: why the client denied, if it said so.
         message: the whole message that brought the answer, for `save`.
     """
@@ -130,6 +135,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["granted", "denied", "cancelled", "result", "error", "timeout"]
     option: str | None = None
     value: Any = None
+    words: str | None = None
     reason: str | None = None
     message: Any = None
 
@@ -158,9 +164,10 @@ class Admission(enum.Enum):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The turn ends with a stop reason."""
+    """The turn ends with a stop reason; `meta` is the `_meta` of the reply."""
 
     reason: str
+    meta: dict[str, Any] | None = None
 
 
 class Fail(msgspec.Struct, frozen=True):

@@ -117,7 +117,21 @@ def _match(scope: Scope, name: str) -> Any:
 def _fake(scope: Scope, name: str) -> Any:
     from mockagent.world.fakes import fake
 
-    return fake(name, scope.world.seeds, None if scope.session is None else scope.session.id)
+    synthetic = scope.world.scenario.sessions.synthetic
+    locale = "en_US" if synthetic is None else synthetic.locale
+    try:
+        return fake(name, scope.world.seeds, None if scope.session is None else scope.session.id, locale)
+    except LookupError:
+        return msgspec.UNSET
+
+
+_PANGRAM = "The quick brown fox jumps over the lazy dog. "
+
+
+def _filler(scope: Scope, name: str) -> Any:
+    size = int(name)
+    text = (_PANGRAM * (size // len(_PANGRAM) + 1))[:size]
+    return text[:-1] + "." if text.endswith(" ") else text  # nobody trims it
 
 
 def _request_id(scope: Scope, ref: Ref) -> Any:
@@ -145,7 +159,7 @@ _NAMES: dict[str, Callable[[Scope, Ref], Any]] = {
     "request.id": _request_id,
     "value": _value,
 }
-_FAMILIES: dict[str, Callable[[Scope, str], Any]] = {"match": _match, "fake": _fake, "saved": _saved}
+_FAMILIES: dict[str, Callable[[Scope, str], Any]] = {"match": _match, "filler": _filler, "fake": _fake, "saved": _saved}
 
 
 def fill_text(text: str, scope: Scope) -> Any:
@@ -166,20 +180,26 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def fill(value: Any, scope: Scope) -> Any:
+def fill(value: Any, scope: Scope, *, words: bool = False) -> Any:
     """Fills every string inside a JSON value or a payload of the model; what holds no string comes back as it is.
+
+    Args:
+        value: what to fill.
+        scope: where values come from.
+        words: text is wanted everywhere but in `_meta`, so that a number becomes its digits.
 
     Raises:
         Unset: a placeholder has no value.
     """
     if isinstance(value, str):
-        return fill_text(value, scope)
+        filled = fill_text(value, scope)
+        return _as_text(filled) if words else filled
     if isinstance(value, dict):
-        return {key: fill(item, scope) for key, item in value.items()}
+        return {key: fill(item, scope, words=words and key not in _META) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(fill(item, scope) for item in value)
+        return tuple(fill(item, scope, words=words) for item in value)
     if isinstance(value, list):
-        return [fill(item, scope) for item in value]
+        return [fill(item, scope, words=words) for item in value]
     if isinstance(value, msgspec.Struct):
         return _fill_struct(value, scope)
     return value
@@ -187,18 +207,31 @@ def fill(value: Any, scope: Scope) -> Any:
 
 def _fill_struct(value: msgspec.Struct, scope: Scope) -> msgspec.Struct:
     changed = {}
+    kinds = type(value).__annotations__
     for name in value.__struct_fields__:
         before = getattr(value, name)
         if name in _STEPS:
             continue
-        after = fill(before, scope)
+        kind = str(kinds.get(name))
+        after = fill(before, scope, words=kind.startswith(_WORDS))
+        if after == "null" and "None" in kind:  # the text, or a null that may be sent
+            after = fill(before, scope)
         if after is not before:
             changed[name] = after
     return msgspec.structs.replace(value, **changed) if changed else value
 
 
+_META = frozenset({"meta", "_meta"})
+
+_WORDS = ("str", "tuple[str", "dict[str, str]")
+"""How the annotations of members begin that hold text, and nothing else."""
+
 _STEPS = frozenset({"steps", "then", "otherwise", "branches", "place"})
 """Members that hold steps: those are filled when they play, not before."""
+
+
+_WORDY = frozenset({"plan", "notice", "commands", "mode", "compaction"})
+"""Verbs with payloads in which every string is text."""
 
 
 def fill_step(step: Step, scope: Scope) -> Any:
@@ -207,4 +240,4 @@ def fill_step(step: Step, scope: Scope) -> Any:
     Raises:
         Unset: a placeholder has no value.
     """
-    return fill(step.payload, scope) if step.dynamic else step.payload
+    return fill(step.payload, scope, words=step.verb in _WORDY) if step.dynamic else step.payload

@@ -7,6 +7,7 @@ protocol. The table at the end has a row for every verb that the format has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from mockagent.script.pace import draw, gap, pieces
 from mockagent.script.placeholders import Unset, fill, fill_step
 from mockagent.script.run import Ended, Gather, Idle, Listen, Run, Script, Signal
 from mockagent.world.clock import ACTIVITY
+from mockagent.world.metadata import Refused
 
 _FRAGILE = frozenset({"stop", "fail"})
 
@@ -48,6 +50,8 @@ def play(run: Run, steps: Sequence[Step]) -> Script:
     for index, step in enumerate(steps):
         while run.room() <= 0:  # before anything is drawn or sent: nobody overtakes those who wait for room
             yield Signal.ROOM
+        if run.stage.tired():
+            yield Signal.BREATH
         if step.after:
             yield draw(step.after, rng)
         try:
@@ -55,14 +59,21 @@ def play(run: Run, steps: Sequence[Step]) -> Script:
                 continue
             if step.verb in _FRAGILE:
                 raise Ended(_end(step, run), steps[index + 1 :] if step.verb == "stop" else ())
+            run.goes_on = _goes_on(steps, index)
             yield from PLAYERS[step.verb](run, step)
         except Unset as unset:
             run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why=str(unset))
 
 
+def _goes_on(steps: Sequence[Step], index: int) -> bool:
+    """Whether the step behind belongs to the same message for certain; what is said is complete only with that."""
+    following = steps[index + 1] if index + 1 < len(steps) else None
+    return following is not None and following.join and following.when is None and following.verb == steps[index].verb
+
+
 def _end(step: Step, run: Run) -> Stop | Fail:
     payload = fill_step(step, run.scope)
-    return Stop(payload) if step.verb == "stop" else Fail(payload)
+    return Stop(payload, _meta(run, step)) if step.verb == "stop" else Fail(payload)
 
 
 # --- text
@@ -74,7 +85,7 @@ def _text(run: Run, step: Step) -> Script:
     parts = [piece for part in payload for piece in _pieces(part, pace)]
     if not parts:
         return
-    message_id = _message_id(run, step)
+    message_id, complete = _message_id(run, step), not run.goes_on
     rng = run.rng("pace")
     if pace is not None and pace.first:
         yield draw(pace.first, rng)
@@ -92,7 +103,7 @@ def _text(run: Run, step: Step) -> Script:
                 parts=parts[done - take : done],
                 message_id=message_id,
                 starts=done == take,
-                ends=done == last,
+                ends=done == last and complete,
                 meta=_meta(run, step),
             )
         )
@@ -134,7 +145,7 @@ def _tool(run: Run, step: Step) -> Script:
     call = _call(run, payload, _meta(run, step))
     admission = run.admit(call, bool(payload.ask))
     if admission is Admission.SKIP:
-        run.agent.note("skipped", run.session.id, step=str(step.place), verb="tool", why="not enabled by the client")
+        yield from _cannot(run, step, "not enabled by the client")
         return
     run.emit(call)
     run.open_calls[call.id] = call
@@ -145,12 +156,14 @@ def _tool(run: Run, step: Step) -> Script:
     if admission is Admission.ASK:
         ask = payload.ask if isinstance(payload.ask, model.Ask) else model.Ask()
         content = None if ask.content is msgspec.UNSET else ask.content
-        answer = yield from _put(run, Permission(tool=call, options=ask.options, content=content))
+        answer = yield from _put(run, step, Permission(tool=call, options=ask.options, content=content))
         if answer is not None:
             _keep(run, step, answer)
         if answer is None or answer.outcome != "granted":
             yield from _not_granted(run, step, call, answer)
             return
+    if run.branched:
+        yield Signal.ROOM  # tools that are called together are all called before the first gives its result
     yield from _work(run, step, call, payload)
     if answer is not None:
         yield from _then(run, step, answer, _words(payload.output))
@@ -180,7 +193,7 @@ def _any_client_tool(run: Run, given: Any) -> tuple[str, Any]:
     """One of the tools that the client offers, with an input made up from its schema unless the scenario has one."""
     from mockagent.script.invent import invent
 
-    rng = run.agent.rng("client tools", run.session)
+    rng = run.rng("client tools")
     name = rng.choice(list(run.session.client_tools))
     return name, invent(run.session.client_tools[name].get("parameters"), rng) if given is None else given
 
@@ -230,7 +243,7 @@ def _words(value: Any) -> str:
 
 
 def _client_tool(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
-    answer = yield from _put(run, ClientTool(tool=call))
+    answer = yield from _put(run, step, ClientTool(tool=call))
     if answer is None:
         run.emit(ToolUpdate(id=call.id, fields={"status": "failed"}, final=True))
         yield from _cannot(run, step)
@@ -253,17 +266,16 @@ def _not_granted(run: Run, step: Step, call: ToolCall, answer: Answer | None) ->
 # --- questions
 
 
-def _put(run: Run, need: Need) -> Any:
+def _put(run: Run, step: Step, need: Need) -> Any:
     """Asks and waits for the answer; None if it cannot be asked. (A generator that returns an Answer.)"""
-    ticket = run.ask(need)
+    ticket = run.ask(need, None if step.timeout is None else draw(step.timeout, run.rng("waits")))
     if ticket is None:
         return None
     answer: Answer = yield ticket
     return answer
 
 
-def _cannot(run: Run, step: Step) -> Script:
-    why = "the client cannot be asked"
+def _cannot(run: Run, step: Step, why: str = "the client cannot be asked") -> Script:
     run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why=why)
     if step.otherwise is not None:
         yield from play(run, step.otherwise)
@@ -275,17 +287,19 @@ def _keep(run: Run, step: Step, answer: Answer) -> None:
 
 
 def _then(run: Run, step: Step, answer: Answer, text: str) -> Script:
-    """Plays the first branch of `then` that fits; without `then`, `cancelled` ends the turn."""
-    if step.then is None:
-        if answer.outcome == "cancelled":
-            raise Ended(Stop("cancelled"))
-        return
-    for way in step.then:
+    """Plays the first branch of `then` that fits; without one, a cancelled permission ends the turn.
+
+    Source: ACP, Prompt Turn, cancellation: only a client that has cancelled the turn answers like this.
+    """
+    for way in step.then or ():
         if way.when is None or run.agent.holds(way.when, run, answer=answer, text=text):
             yield from play(run, way.steps)
             return
-    if answer.outcome == "cancelled":
+    if answer.outcome == "cancelled" and step.verb in _PERMISSIONS:
         raise Ended(Stop("cancelled"))
+
+
+_PERMISSIONS = frozenset({"ask", "tool"})
 
 
 def _ask(run: Run, step: Step) -> Script:
@@ -299,7 +313,7 @@ def _ask(run: Run, step: Step) -> Script:
         fields=fields,
         input=known.input if known is not None else None,
     )
-    answer = yield from _put(run, Permission(tool=call, options=payload.options, content=content))
+    answer = yield from _put(run, step, Permission(tool=call, options=payload.options, content=content))
     if answer is None:
         yield from _cannot(run, step)
         return
@@ -308,13 +322,65 @@ def _ask(run: Run, step: Step) -> Script:
 
 
 def _client_request(run: Run, step: Step) -> Script:
-    payload = fill_step(step, run.scope)
-    answer = yield from _put(run, ClientRequest(verb=step.verb, payload=payload, step=str(step.place)))
+    need = ClientRequest(verb=step.verb, payload=fill_step(step, run.scope), step=str(step.place))
+    answer = yield from _put(run, step, need)
     if answer is None:
         yield from _cannot(run, step)
         return
+    yield from _answered(run, step, answer)
+
+
+def _answered(run: Run, step: Step, answer: Answer) -> Script:
     _keep(run, step, answer)
-    yield from _then(run, step, answer, _words(answer.value))
+    yield from _then(run, step, answer, _words(answer.value) if answer.words is None else answer.words)
+
+
+def _terminal(run: Run, step: Step) -> Script:
+    """The client's terminal, from its creation to its release; a tool call shows it as long as it is there."""
+    payload: model.Terminal = fill_step(step, run.scope)
+    if payload.kill_after is not None:
+        payload = msgspec.structs.replace(payload, kill_after=draw(payload.kill_after, run.rng("waits")))
+    begun = None if payload.tool is None else partial(_show_terminal, run, payload.tool)
+    need = ClientRequest(verb="terminal", payload=payload, step=str(step.place), begun=begun)
+    answer = yield from _put(run, step, need)
+    if answer is None:
+        yield from _cannot(run, step)
+        return
+    yield from _answered(run, step, answer)
+
+
+def _show_terminal(run: Run, tool: str, terminal: str) -> None:
+    run.emit(ToolUpdate(id=tool, fields={"status": "in_progress", "content": [{"terminal": terminal}]}))
+
+
+def _mcp(run: Run, step: Step) -> Script:
+    """A tool of one of the client's MCP servers, shown like any other tool call."""
+    payload: model.McpCall = fill_step(step, run.scope)
+    ticket = run.ask(
+        ClientRequest(verb="mcp", payload=payload, step=str(step.place)),
+        None if step.timeout is None else draw(step.timeout, run.rng("waits")),
+    )
+    if ticket is None:
+        yield from _cannot(run, step)
+        return
+    fields = {"title": f"{payload.server}: {payload.tool}", "kind": "other", "status": "in_progress"}
+    call = ToolCall(
+        id=run.session.next_call_id(), name=payload.tool, fields=fields, input=payload.arguments, meta=_meta(run, step)
+    )
+    run.emit(call)
+    run.open_calls[call.id] = call
+    answer: Answer = yield ticket
+    done = {"status": "completed" if answer.outcome == "result" else "failed"}
+    run.emit(ToolUpdate(id=call.id, fields=done | _mcp_result(answer), final=True, result=answer.words or ""))
+    yield from _answered(run, step, answer)
+
+
+def _mcp_result(answer: Answer) -> dict[str, Any]:
+    """What the tool gave back: MCP's blocks are ACP's, and its structured content is the raw output."""
+    value = answer.value if isinstance(answer.value, dict) else {}
+    content = value.get("content") or ([answer.words] if answer.words else [])
+    made = {"content": content, "output": value.get("structuredContent")}
+    return {key: part for key, part in made.items() if part}
 
 
 # --- the rest
@@ -341,7 +407,8 @@ def _tool_update(run: Run, step: Step) -> Script:
 
 def _surface(run: Run, step: Step) -> Script:
     payload = fill_step(step, run.scope)
-    run.agent.changed(run.session, step.verb, payload)
+    if not run.silent:
+        run.agent.changed(run.session, step.verb, payload)
     run.emit(Surface(verb=step.verb, payload=payload, meta=_meta(run, step)))
     return
     yield
@@ -349,14 +416,19 @@ def _surface(run: Run, step: Step) -> Script:
 
 def _info(run: Run, step: Step) -> Script:
     payload: model.InfoFields = fill_step(step, run.scope)
-    applied = run.agent.world.sessions.apply(run.session, payload)
-    if applied is None:
-        run.agent.note("skipped", run.session.id, step=str(step.place), verb="info", why="the title is too long")
+    sessions = run.agent.world.sessions
+    wait = sessions.slot(run.session, run.stage.moment)
+    if wait:
+        yield wait
+    if run.silent:
+        return
+    try:
+        applied = sessions.apply(run.session, payload)
+    except Refused as refused:
+        run.agent.note("skipped", run.session.id, step=str(step.place), verb="info", why=str(refused))
         return
     given = {name: getattr(applied, name) for name in ("title", "updated_at", "meta")}
     run.emit(Info(fields={name: value for name, value in given.items() if value is not msgspec.UNSET}))
-    return
-    yield
 
 
 def _raw(run: Run, step: Step) -> Script:
@@ -438,9 +510,9 @@ PLAYERS: dict[str, Callable[[Run, Step], Script]] = {
     "info": _info,
     "read": _client_request,
     "write": _client_request,
-    "terminal": _client_request,
+    "terminal": _terminal,
     "elicit": _client_request,
-    "mcp": _client_request,
+    "mcp": _mcp,
     "request": _client_request,
     "notify": _raw,
     "update": _raw,

@@ -16,26 +16,54 @@ import msgspec
 from mockagent.script.output import Item, Role, Surface, Text, ToolCall, ToolUpdate
 from mockagent.script.pace import draw
 from mockagent.script.run import Run, Script, Signal
-from mockagent.world.history import Called, Planned, Said
+from mockagent.world.history import Called, Entry, Planned, Said
 
 _ROLES: dict[str, Role] = {"user": "user", "say": "say", "think": "think"}
 
 
-def replay(run: Run) -> Script:
-    """Sends everything that was said and done, in order, and what comes to it meanwhile."""
-    scenario = run.agent.scenario
+def replay(run: Run, *, follow: bool) -> Script:
+    """Sends everything that was said and done, in order.
+
+    Args:
+        run: where to.
+        follow: also send what comes to it meanwhile; without, it is the history as it stands at the start.
+    """
+    rules = run.agent.scenario.sessions.replay
     entries = run.session.history.entries
-    done = 0
-    while done < len(entries):
-        entry = entries[done]
-        done += 1
-        for item in _ITEMS[type(entry)](entry, scenario.agent.message_ids):
-            while run.room() <= 0:
-                yield Signal.ROOM
-            if run.out is not None:
-                run.out.emit(item, "replay")
-        if scenario.sessions.replay.pace and done < len(entries):
-            yield draw(scenario.sessions.replay.pace, run.rng("pace"))
+    if not follow:
+        entries = [_as_it_stands(entry) for entry in entries]
+    sent: list[Entry] = []
+    while len(sent) < len(entries):
+        entry = entries[len(sent)]
+        sent.append(_as_it_stands(entry))
+        yield from _send(run, entry)
+        if rules.pace and len(sent) < len(entries):
+            yield draw(rules.pace, run.rng("pace"))
+    for before, entry in zip(sent, list(entries), strict=True):
+        yield from _send_rest(run, before, entry)
+
+
+def _as_it_stands(entry: Entry) -> Entry:
+    """A copy of what may still grow; what it consists of is never changed in place."""
+    if isinstance(entry, Said):
+        return msgspec.structs.replace(entry, parts=list(entry.parts))
+    return msgspec.structs.replace(entry, fields=dict(entry.fields)) if isinstance(entry, Called) else entry
+
+
+def _send(run: Run, entry: Entry) -> Script:
+    for item in _ITEMS[type(entry)](entry, run.agent.scenario.agent.message_ids):
+        while run.room() <= 0:
+            yield Signal.ROOM
+        if run.out is not None:
+            run.out.emit(item, "replay")
+
+
+def _send_rest(run: Run, before: Entry, entry: Entry) -> Script:
+    """What came to an entry after it had been sent."""
+    if isinstance(entry, Said) and isinstance(before, Said) and len(entry.parts) > len(before.parts):
+        yield from _send(run, msgspec.structs.replace(entry, parts=entry.parts[len(before.parts) :]))
+    elif isinstance(entry, Called) and entry != before and run.out is not None:
+        run.out.emit(_state(entry), "replay")
 
 
 def _said(entry: Said, ids: bool) -> list[Item]:
@@ -63,12 +91,16 @@ def joined(parts: list[Any]) -> list[Any]:
 
 def _called(entry: Called, ids: bool) -> list[Item]:
     start = {key: value for key, value in entry.fields.items() if key in ("title", "kind", "locations")}
-    rest = {key: value for key, value in entry.fields.items() if key in ("status", "content", "output")}
     call = ToolCall(id=entry.id, name=entry.name, fields=start | {"status": "pending"}, input=entry.input)
     items: list[Item] = [call]
-    if rest.get("status") not in (None, "pending"):
-        items.append(ToolUpdate(id=entry.id, fields=rest, final=entry.result is not msgspec.UNSET))
+    if entry.fields.get("status") not in (None, "pending"):
+        items.append(_state(entry))
     return items
+
+
+def _state(entry: Called) -> ToolUpdate:
+    fields = {key: value for key, value in entry.fields.items() if key in ("status", "content", "output")}
+    return ToolUpdate(id=entry.id, fields=fields, final=entry.result is not msgspec.UNSET)
 
 
 def _planned(entry: Planned, ids: bool) -> list[Item]:

@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from mockagent.message import Origin
 from mockagent.scenario.model import Micros, Step
@@ -35,10 +36,12 @@ from mockagent.script.output import (
     ToolUpdate,
 )
 from mockagent.script.stage import Stage, Timer
+from mockagent.world.clock import SECOND
 from mockagent.world.history import Called
 
 if TYPE_CHECKING:
     from mockagent.script.agent import Agent
+    from mockagent.script.past import Past
     from mockagent.script.placeholders import Scope
     from mockagent.world.sessions import Session
 
@@ -52,6 +55,7 @@ class Signal(enum.Enum):
     """Commands without a value."""
 
     ROOM = enum.auto()  # go on when the output has room
+    BREATH = enum.auto()  # go on when others have had their turn
     FOREVER = enum.auto()  # never go on
 
 
@@ -159,9 +163,13 @@ class Run:
         self.out = out
         self.state = State.PLAYING
         self.tickets: dict[Ticket, Branch] = {}
+        self._deadlines: dict[Ticket, Timer] = {}
+        self._overdue: set[Ticket] = set()
         self.open_calls: dict[str, ToolCall] = {}
         self.last_message: dict[str, str] = {}
+        self.goes_on = False  # the step that plays is not the last of its message
         self.facts: dict[str, Any] = {}
+        self.past: Past | None = None
         self.on_done: Callable[[], None] | None = None
         self._ended = ended
         self._label = label
@@ -179,6 +187,16 @@ class Run:
     def running(self) -> bool:
         """Whether its turn is open: no reply has been sent yet."""
         return self.state in (State.PLAYING, State.CANCELLING)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is played again, and what it says has been said already."""
+        return self.past is not None and self.past.silent
+
+    @property
+    def branched(self) -> bool:
+        """Whether several lines of steps play side by side."""
+        return len(self._branches) > 1
 
     @property
     def done(self) -> bool:
@@ -215,6 +233,12 @@ class Run:
         branch = self.tickets.pop(ticket, None)
         if branch is None:
             return
+        if self.past is not None:
+            self.past.answered(ticket, answer)
+        self._no_deadline(ticket)
+        if ticket in self._overdue:
+            self._overdue.discard(ticket)
+            answer = replace(answer, outcome="timeout", option=None)
         if self.state is State.CANCELLING:
             if not self.tickets:
                 self._finish_cancel()
@@ -233,18 +257,31 @@ class Run:
             return
         self.state = State.CANCELLING
         self._kill(keep_tickets=True)
-        for ticket in self.tickets:
+        for ticket in list(self.tickets):  # some are settled as soon as they are taken back
             if self.out is not None and not isinstance(ticket.need, Permission):
                 self.out.withdraw(ticket)
-        if self.tickets and self.out is not None:
+        if self.tickets and self._heard:
             self._grace = self.stage.timeout(CANCEL_GRACE, self._finish_cancel)
         else:
             self.stage.soon(self._finish_cancel)
+
+    @property
+    def _heard(self) -> bool:
+        """Whether somebody may still answer; of a parked turn nobody has been asked."""
+        return self.out.leader is not None if isinstance(self.out, Audience) else self.out is not None
 
     def drop(self) -> None:
         """Stops without a word: the session or the process is gone."""
         self._kill()
         self._become_done()
+
+    def stop(self) -> None:
+        """Ends at once: a turn as cancelled, without waiting for the answers that are open; anything else silently."""
+        if self.origin == "turn" and self.running:
+            self.state = State.CANCELLING
+            self._finish_cancel()
+        else:
+            self.drop()
 
     def _finish_cancel(self) -> None:
         if self.state is not State.CANCELLING:
@@ -261,7 +298,7 @@ class Run:
             self._ended(self, how)
         if self.out is not None:
             self.out.end(how)
-        self.out = self.agent.audience(self.session)
+        self.out = self.agent.presence.audience(self.session)
         if rest and self.state is State.AFTER:
             self._spawn(self.agent.script(self, rest), None)
         else:
@@ -306,10 +343,15 @@ class Run:
             self._current = before
 
     def _obey(self, branch: Branch, command: Command) -> None:
-        if isinstance(command, int):
+        if self.silent and isinstance(command, int | Idle):
+            assert self.past is not None
+            self.past.later(command if isinstance(command, int) else command.wait, partial(self._go, branch))
+        elif isinstance(command, int):
             branch.timer = self.stage.after(command, partial(self._go, branch), room=self.room)
         elif command is Signal.ROOM:
             self.stage.with_room(self.room, partial(self._go, branch))
+        elif command is Signal.BREATH:
+            self.stage.breathe(partial(self._go, branch))
         elif isinstance(command, Idle):
             branch.timer = self.stage.after(command.wait, partial(self._go, branch), endless=True, room=self.room)
         elif isinstance(command, Ticket):
@@ -326,12 +368,15 @@ class Run:
             self._listen(branch, command)
 
     def _listen(self, branch: Branch, command: Listen) -> None:
+        if self.past is not None:
+            self.past.lose()
+
         def heard(message: object) -> None:
             if branch.timer is not None:
                 branch.timer.cancel()
             self.stage.soon(partial(self._go, branch, message))
 
-        branch.unhear = self.agent.listen(command.method, self.session, heard)
+        branch.unhear = self.agent.listeners.listen(command.method, self.session, heard)
         if command.timeout is not None:
 
             def late() -> None:
@@ -355,7 +400,7 @@ class Run:
             self._watch_parking()
 
     def _finish_or_drop(self, end: Ended) -> None:
-        if self.state is State.PLAYING and self.origin == "turn":
+        if self.state is State.PLAYING and self.origin == "turn" and not self.silent:
             self._finish(end.how, end.rest)
         else:
             self._kill()
@@ -379,6 +424,7 @@ class Run:
         if not keep_tickets:
             open_tickets, self.tickets = list(self.tickets), {}
             for ticket in open_tickets:
+                self._no_deadline(ticket)
                 if self.out is not None:
                     self.out.withdraw(ticket)
 
@@ -408,7 +454,14 @@ class Run:
 
     def admit(self, tool: ToolCall, ask: bool) -> Admission:
         """How the protocol treats a tool call; with nobody there it runs inline."""
+        return Admission(self.tell(lambda: self._admit(tool, ask).value))
+
+    def _admit(self, tool: ToolCall, ask: bool) -> Admission:
         return Admission.INLINE if self.out is None else self.out.admit(tool, ask)
+
+    def tell(self, find: Callable[[], Any]) -> Any:
+        """Finds something out that depends on more than the steps; a turn that is played again is told what it was."""
+        return find() if self.past is None else self.past.tell(find)
 
     def emit(self, item: Item) -> bool:
         """Sends an item and keeps it in the history.
@@ -416,6 +469,10 @@ class Run:
         Returns:
             False if the protocol cannot say it, or nobody is there.
         """
+        if isinstance(item, ToolUpdate) and item.final:
+            self.open_calls.pop(item.id, None)
+        if self.silent:
+            return True
         self._record(item)
         said = self.out is not None and self.out.emit(item, self.origin)
         if not said:
@@ -432,16 +489,39 @@ class Run:
             history.call(Called(id=item.id, name=item.name, input=item.input, fields=dict(item.fields), side=item.side))
         elif isinstance(item, ToolUpdate):
             history.update(item.id, item.fields, item.result if item.final else UNSET, item.denied)
-            if item.final:
-                self.open_calls.pop(item.id, None)
         elif isinstance(item, Surface) and item.verb == "plan":
             history.plan(item.payload)
         if not isinstance(item, Info):
             self.agent.world.sessions.touch(self.session)
 
-    def ask(self, need: Need) -> Ticket | None:
-        """Puts a question to the client; None: it cannot be asked."""
+    def ask(self, need: Need, timeout: Micros | None = None) -> Ticket | None:
+        """Puts a question to the client; None: it cannot be asked.
+
+        Args:
+            need: what is asked.
+            timeout: after so long (real time) the question is taken back. Whatever the client answers then counts as a
+                time-out; one that does not answer at all is waited for as long as after a cancel.
+        """
         ticket: Ticket = Ticket(need, lambda answer: self.answer(ticket, answer))
-        if self.out is None or not self.out.ask(need, ticket, self.origin):
+        out = self.out
+        if out is None or not self.tell(lambda: out.ask(need, ticket, self.origin)):
             return None
+        if self.past is not None:
+            self.past.asked.append(ticket)
+        if timeout is not None:
+            self._deadlines[ticket] = self.stage.timeout(timeout / SECOND, partial(self._too_late, ticket))
         return ticket
+
+    def _too_late(self, ticket: Ticket) -> None:
+        if ticket not in self.tickets or self.out is None:
+            return
+        self._overdue.add(ticket)
+        self._deadlines[ticket] = self.stage.timeout(
+            CANCEL_GRACE, partial(self.answer, ticket, Answer(outcome="timeout"))
+        )
+        self.out.withdraw(ticket)
+
+    def _no_deadline(self, ticket: Ticket) -> None:
+        timer = self._deadlines.pop(ticket, None)
+        if timer is not None:
+            timer.cancel()

@@ -18,6 +18,9 @@ from mockagent.world.clock import SECOND, Clock
 Call = Callable[[], None]
 Room = Callable[[], int]
 
+_STEPS = 2000
+"""Steps without a pause, after which others get their turn."""
+
 
 class Timer:
     """A call that is due at a time: `due` in stage time orders it, `at` in monotonic seconds says when to wake up."""
@@ -65,6 +68,8 @@ class Stage:
         self._moment: Micros | None = None  # stage time of the call that is being made
         self._timers: list[Timer] = []
         self._held: list[Timer] = []  # endless repetitions while waits take no time: they wait for `advance`
+        self._breathing: list[tuple[Micros, Call]] = []
+        self._steps = 0  # since the last pump began
         self._aside: list[Timer] = []  # their outputs have no room: time stands still for them
         self._timeouts: list[Timer] = []  # real time: `due` is not used for them
         self._ready: deque[tuple[Micros, Call]] = deque()
@@ -117,10 +122,23 @@ class Stage:
         """The call is made when nothing is ready any more in this round, once for a key."""
         self._settling[key] = call
 
+    def tired(self) -> bool:
+        """Counts a step. Whether there have been so many without a pause that others have to get their turn: to an
+        output that takes everything (nobody is there any more) a script could play for ever."""
+        self._steps += 1
+        return self._steps > _STEPS
+
+    def breathe(self, call: Call) -> None:
+        """The call is made when others have had their turn."""
+        self._breathing.append((self.moment, call))
+
     # --- for the driver
 
     def pump(self) -> None:
-        """Runs everything that can go on without time passing."""
+        """Runs everything that can go on without time passing, but for those who have to take a breath."""
+        self._steps = 0
+        self._ready.extend(self._breathing)
+        self._breathing.clear()
         while True:
             while self._ready:
                 self._make(*self._ready.popleft())
@@ -158,6 +176,8 @@ class Stage:
         Returns:
             Whether one fired; then there may be something to pump.
         """
+        if self._breathing:
+            return False  # it is their turn, and time has not passed for them
         now = self.clock.monotonic()
         late = self._head(self._timeouts)
         if late is not None and late.at <= now:
@@ -202,6 +222,8 @@ class Stage:
 
     def deadline(self) -> float:
         """When, in seconds of the monotonic clock, the driver has to come back; `inf`: not before `wake`."""
+        if self._breathing:
+            return -math.inf
         late = self._head(self._timeouts)
         timer = self._head(self._timers)
         at = math.inf if timer is None else -math.inf if self.at_once else timer.at
@@ -224,6 +246,21 @@ class Stage:
         now = self.clock.monotonic()
         for timer in [*self._timers, *self._aside]:
             timer.at = min(timer.at, now + self.clock.seconds(max(timer.due - self.clock.stage(), 0)))
+        self.wake()
+
+    def clear(self) -> None:
+        """Ends all waits: what was to be done later is done now, in order, but for endless repetitions and time-outs.
+
+        Whoever plays has to be stopped before; what is left over are messages that were held back.
+        """
+        self.pump()
+        for timer in sorted([*self._timers, *self._aside]):
+            if not timer.endless and timer.call is not None:
+                timer.call()
+        self.pump()
+        for queue in (self._timers, self._held, self._aside, self._timeouts, self._starved, self._breathing):
+            queue.clear()
+        self.hurried = False
         self.wake()
 
     def _earlier(self) -> list[Timer] | None:

@@ -271,3 +271,25 @@ def test_the_order_is_the_same_on_every_clock_and_machine(
     ideal = play(ClockRules(now=0, speed=0), [0.0])
     assert play(ClockRules(now=0 if logical else None), delays) == ideal
     assert play(ClockRules(speed=0), delays) == ideal
+
+
+def test_whoever_plays_on_and_on_takes_a_breath_and_no_time_passes_meanwhile(instant: Any) -> None:
+    stage = instant.stage
+
+    def play(steps: int) -> None:
+        while steps:
+            steps -= 1
+            if stage.tired():
+                stage.breathe(partial(play, steps))
+                instant.say("breath")
+                return
+        instant.say("end")
+
+    stage.after(MS, partial(instant.say, "later"))
+    stage.soon(partial(play, 5000))
+    stage.pump()
+    assert instant.heard == ["breath"]
+    assert stage.moving
+    assert not stage.fire()
+    instant.run()
+    assert instant.heard == ["breath", "breath", "end", "later"]
