@@ -75,3 +75,7 @@ def jsonrpc_error(error: Any) -> dict[str, Any]:
     elif row.reason is not None and isinstance(name, str):
         made["data"] = {"reason": row.reason}
     return made
+
+
+class StateError(Exception):
+    """A state file cannot be used; the text says why. It was left as it was."""

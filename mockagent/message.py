@@ -25,14 +25,18 @@ class Peer:
         id: unique in the process and given in the order of connecting: `c1`, `c2`, ...
         protocol: what is spoken on it.
         transport: what it is spoken over.
+
+    Attributes:
+        agent: position of the agent that answers on this connection; None: any of them, or it is not known.
     """
 
-    __slots__ = ("id", "protocol", "saved", "transport")
+    __slots__ = ("agent", "id", "protocol", "saved", "transport")
 
     def __init__(self, id: str, protocol: Protocol, transport: Transport) -> None:
         self.id = id
         self.protocol: Protocol = protocol
         self.transport: Transport = transport
+        self.agent: int | None = None
         #: what `save` has kept outside sessions; a session's own look-up falls back to it
         self.saved: dict[str, Any] = {}
 
@@ -94,11 +98,12 @@ class Message:
         shape: set by a fault that changes the encoding.
         damaged: names of the effects that have changed what leaves; the taps take it as fate.
         plan: what faults do to the bytes, once they are there; for `Faults.framing`, asked only if there is any.
+        agent: position of the agent that it names, where neither its session nor its peer tells.
         follow: called once, as soon as the first copy of it is on its way; what has to come behind it is sent there.
     """
 
     __slots__ = (
-        "damaged", "data", "follow", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan", "raw",
+        "agent", "damaged", "data", "follow", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan", "raw",
         "session", "shape",
     )  # fmt: skip
 
@@ -132,6 +137,7 @@ class Message:
         self.shape = shape
         self.damaged = damaged
         self.plan = plan
+        self.agent: int | None = None
         self.follow: Callable[[], None] | None = None
 
     @property
@@ -146,11 +152,13 @@ class Message:
 
     def copy(self) -> Message:
         """A second message with the same content; `data` is shared until somebody replaces it."""
-        return Message(
+        made = Message(
             self.kind, self.data, self.peer, neutral=self.neutral, raw=self.raw, session=self.session, id=self.id,
             method=self.method, origin=self.origin, http=self.http, shape=self.shape, damaged=self.damaged,
             plan=self.plan,
         )  # fmt: skip
+        made.agent = self.agent
+        return made
 
     def __repr__(self) -> str:
         return f"<Message {self.kind} {self.peer.id} {self.data!r:.80}>"

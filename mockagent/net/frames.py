@@ -28,6 +28,11 @@ def encode_text(data: bytes, *, binary: bool = False) -> bytes:
     return encode_frame(data, BINARY if binary else TEXT)
 
 
+def encode_ping(data: bytes) -> bytes:
+    """Encodes a ping; beyond 125 bytes its data is cut off (section 5.5)."""
+    return encode_frame(data[:125], PING)
+
+
 def encode_texts(items: Sequence[bytes], *, binary: bool = False) -> bytes:
     """Encodes many messages, to leave in one write."""
     opcode = BINARY if binary else TEXT

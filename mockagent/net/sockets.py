@@ -29,6 +29,20 @@ def address(sock: trio.socket.SocketType) -> tuple[str, int] | None:
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
 
 
+def allow_many(wanted: int = 16_384) -> None:
+    """Lets this process have more sockets open than shells usually allow (a thousand), as far as the system lets it."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def drain(stream: trio.SocketStream, limit: float = DRAIN) -> None:
     """Waits until the peer's kernel has acknowledged every byte that was sent, at most `limit` seconds."""
     with trio.move_on_after(limit):

@@ -20,7 +20,7 @@ from mockagent.net.carry import carry_out
 from mockagent.net.channel import Broken, Cut, Op
 from mockagent.net.lines import LIMIT, LineReader, Oversized
 
-__all__ = ["LIMIT", "LineReader", "Oversized", "StdioChannel", "StdioStreams", "open_stdio"]
+__all__ = ["LIMIT", "LineReader", "Oversized", "StdioChannel", "StdioStreams", "fill_standard_files", "open_stdio"]
 
 _CHUNK = 2**16
 
@@ -72,6 +72,19 @@ def open_stdio(*, threaded: bool | None = None, stdin: int = 0, stdout: int = 1,
     receive: trio.abc.ReceiveStream = _poll(receive_fd) if poll_in else ThreadedReceiveStream(receive_fd)
     send: trio.abc.SendStream = _poll(send_fd) if poll_out else ThreadedSendStream(send_fd)
     return StdioStreams(receive, send)
+
+
+def fill_standard_files() -> None:
+    """Puts the null device where whoever started us has closed one of the standard files.
+
+    Call it before anything opens a file that stays open, `trio.run` included: it would get such a number, and be
+    taken for standard input or output.
+    """
+    for fd in range(3):
+        if _identity(fd) is None:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+    if sys.stderr is None:  # the interpreter has found it closed
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for the rest of the process
 
 
 def _identity(fd: int) -> os.stat_result | None:

@@ -99,6 +99,7 @@ class _Wire(trio.abc.Stream):
         """The handshake is over; the library would lose a message that it saw earlier."""
         self.lock = trio.StrictFIFOLock()
         self.send_pongs = True
+        self.answers_ping: Callable[[], bool] | None = None
         self.send_close_frames = True
         self.mute = False
         """Nothing is sent any more."""
@@ -135,7 +136,7 @@ class _Wire(trio.abc.Stream):
         if self.mute:
             return
         if data[0] == FIN | PONG:
-            if not self.send_pongs:
+            if not self.send_pongs or (self.answers_ping is not None and not self.answers_ping()):
                 return
             if len(self._queue) >= _PONGS:
                 self._queue = [frame for frame in self._queue if frame[0] != FIN | PONG]
@@ -220,6 +221,7 @@ class WebSocketChannel:
         self._wire = wire
         self._connection = connection
         self._closed = False
+        self._ended = trio.Event()
 
     async def write(self, ops: Sequence[Op]) -> None:
         """Carries out the operations in order; called by one task only.
@@ -250,7 +252,15 @@ class WebSocketChannel:
         if self._closed:
             return
         self._closed = True
-        await _ENDINGS[how.how](self, how)
+        try:
+            await _ENDINGS[how.how](self, how)
+        finally:
+            self._ended.set()
+
+    async def settled(self) -> None:
+        """Returns when no close is under way: one that is cut short would be a reset."""
+        if self._closed:
+            await self._ended.wait()
 
     async def _end_in_order(self, how: Cut) -> None:
         code = 1000 if how.code is None else how.code
@@ -306,6 +316,15 @@ class WebSocketPeer:
         self._wire.send_pongs = value
 
     @property
+    def answers_ping(self) -> Callable[[], bool] | None:
+        """Asked before each pong whether it is sent; None: every ping is answered."""
+        return self._wire.answers_ping
+
+    @answers_ping.setter
+    def answers_ping(self, ask: Callable[[], bool] | None) -> None:
+        self._wire.answers_ping = ask
+
+    @property
     def send_close_frames(self) -> bool:
         """Whether close frames are sent; without, every end is that of the TCP connection alone."""
         return self._wire.send_close_frames
@@ -329,6 +348,7 @@ class WebSocketPeer:
         try:
             message = await self._connection.get_message()
         except ConnectionClosed:
+            await self.channel.settled()
             raise StopAsyncIteration from None
         if isinstance(message, str):
             return Incoming(message.encode(), False)

@@ -21,11 +21,16 @@ from mockagent.script.agent import Agent
 from mockagent.script.pace import draw
 from mockagent.script.stage import Stage
 from mockagent.watch.tap import Taps
+from mockagent.wire.line import Line
 from mockagent.wire.outgoing import Outgoing
 from mockagent.world.sessions import Session
 
 T = TypeVar("T")
 _NOBODY = Peer("", "acp", "memory")
+
+
+def _nothing_to_keep(final: bool) -> None:
+    """Without a state file nothing is kept."""
 
 
 class Stall:
@@ -79,6 +84,11 @@ class Backstage:
         taps: shown everything.
         exit: ends the process with a code, or (negative) by a signal, once what is queued has left.
         chance: generator for draws that belong to no session.
+
+    Attributes:
+        tasks: where whoever has to wait for the outside world may do so; None: there is no event loop.
+        keep: called before anything leaves (whether that is complete), and when nothing is going on; `host` puts the
+            state file here.
     """
 
     def __init__(
@@ -96,12 +106,18 @@ class Backstage:
         self.faults = faults
         self.taps = taps
         self.exit = exit
+        self.tasks: trio.Nursery | None = None
         self.connections: dict[str, Outgoing] = {}
         self._stalls: dict[str, Stall] = {}
         self._chance = chance
+        self._names = Random(chance.getstate()[1][0])  # takes nothing from the chances of faults
         self._peers = 0
+        self.partings: list[Callable[[], Awaitable[None]]] = []
+        self.on_restart: list[Callable[[], None]] = []
+        self.keep: Callable[[bool], None] = _nothing_to_keep
         self._rest = trio.Event()
         self._stirred = False
+        self._waiting: set[Line] = set()
         stage.rested = self.rested
         for agent in self.agents:
             agent.on_event.append(self._saw_event)
@@ -156,6 +172,10 @@ class Backstage:
         """Does to the process, or to the reading side of a peer, what a fault asks."""
         if act.stderr is not None:
             self._drip(act.stderr, act.stderr_every)
+        if act.child is not None:
+            from mockagent.wire.offspring import start
+
+            start(act.child)
         if act.stall_read is not None and peer.id in self._stalls:
             self._stalls[peer.id].begin(act.stall_read)
         if act.exit is not None:
@@ -166,6 +186,17 @@ class Backstage:
         sys.stderr.flush()
         if every is not None:
             self.stage.after(draw(every, self._chance), partial(self._drip, text, every), endless=True)
+
+    def awaits_more(self, line: Line) -> bool:
+        """See `wire.line.Director.awaits_more`."""
+        if not self._plays:
+            return False
+        self._waiting.add(line)
+        return True
+
+    @property
+    def _plays(self) -> bool:
+        return any(agent.playing for agent in self.agents)
 
     # --- for bindings
 
@@ -180,15 +211,19 @@ class Backstage:
             out.live(life, session)
         return life
 
-    def arrive(self, out: Outgoing) -> Stall:
+    def arrive(self, out: Outgoing, **detail: Any) -> Stall:
         """A peer is there.
+
+        Args:
+            out: the way out to it.
+            detail: more for the journal's line.
 
         Returns:
             What its reader waits on before each read, so that a fault can make it stop.
         """
         peer = out.peer
         self.connections[peer.id] = out
-        self.note("connected", peer)
+        self.note("connected", peer, **detail)
         stall = self.stall(peer)
         self.point("connected", out)
         return stall
@@ -209,28 +244,59 @@ class Backstage:
 
     def connection_id(self) -> str:
         """A name for a connection that the client gets to know."""
-        return f"conn_{self._chance.getrandbits(64):016x}"
+        return f"conn_{self._names.getrandbits(64):016x}"
 
     async def quiet(self) -> None:
         """Waits until nothing plays anywhere, and no fault holds anything back that will still leave."""
         while any(agent.playing for agent in self.agents) or any(out.owes for out in self.connections.values()):
             await self._rest.wait()
 
+    def commit(self, *, final: bool) -> None:
+        """See `wire.line.Director.commit`."""
+        self.keep(final)
+
     def rested(self) -> None:
         """There is nothing to do for now: what the taps hold is written, and whoever waits for quiet looks again."""
+        self.keep(True)
         self.taps.flush()
         self._rest.set()
         self._rest = trio.Event()
-        if self._stirred and not any(agent.playing for agent in self.agents):
+        if self._waiting and not self._plays:
+            for line in self._waiting:
+                line.look_again()
+            self._waiting.clear()
+        if self._stirred and not self._plays:
             self._stirred = False
             for out in list(self.connections.values()):
                 self.point("idle", out)
 
     def start(self) -> None:
         """The process has started and nobody is there yet."""
-        life = self.faults.lifecycle("start", None)
-        if life is not None:
-            self.live(life, _NOBODY)
+        self.everywhere("start")
+
+    def everywhere(self, point: str) -> Life | None:
+        """A point in the life of the process: what a fault wants is done to every connection, and then to the process.
+
+        Returns:
+            What it was; the caller looks at `ignore`.
+        """
+        life = self.faults.lifecycle(point, None)
+        if life is None:
+            return None
+        for out in list(self.connections.values()):
+            out.live(Life(cut=life.cut, stall_write=life.stall_write, stall_read=life.stall_read))
+        self.live(life, _NOBODY)
+        return life
+
+    def restart(self, faults: Faults, chance: Random) -> None:
+        """Everything is as at the start, but for the connections: those that are there forget what they had open."""
+        self.faults = faults
+        self._chance = chance
+        for out in list(self.connections.values()):
+            out.forget()
+        for call in list(self.on_restart):
+            call()
+        self.start()
 
     def stir(self) -> None:
         """Something has come in: the next rest counts as one again."""

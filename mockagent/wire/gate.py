@@ -1,14 +1,15 @@
-"""Who may talk to a server on this machine: the check against DNS rebinding and foreign web pages.
+"""Who may talk to a server on this machine: the check against DNS rebinding and foreign web pages, and of tokens.
 
 A browser sends every page's requests to loopback; what tells them apart is `Host` and `Origin`. Knows no protocol and
 no path.
 
-Source: ACP proposal "Streamable HTTP & WebSocket Transport", security; RFC 6454 (origins).
+Source: ACP proposal "Streamable HTTP & WebSocket Transport", security; RFC 6454 (origins); RFC 6750 (bearer tokens).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hmac import compare_digest
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -29,6 +30,19 @@ class Closed(NamedTuple):
     status: int
     code: str
     message: str
+
+
+def bearer(headers: Fields) -> str | None:
+    """The bearer token of a request (RFC 6750, 2.1), or None."""
+    scheme, _, token = (headers.get("authorization") or "").strip().partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def opens(token: str | None, tokens: Sequence[str]) -> bool:
+    """Whether a token is one of those that are let in; without any, everybody is."""
+    if not tokens:
+        return True
+    return token is not None and any(compare_digest(token.encode(), known.encode()) for known in tokens)
 
 
 class Gate:

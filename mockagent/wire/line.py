@@ -67,8 +67,14 @@ class Director(Protocol):
     def live(self, act: Life, peer: Peer) -> None:
         """Does to the process, or to the reading side of a peer, what a fault asks."""
 
+    def commit(self, *, final: bool) -> None:
+        """Something is about to leave: what it tells of is kept first. Not `final`: it is a piece of something."""
+
     def wake(self) -> None:
         """There is room again, or something has left."""
+
+    def awaits_more(self, line: Line) -> bool:
+        """Whether something plays that may still say more; if so, the line is stirred when that has ended."""
 
 
 class Barrier:
@@ -80,7 +86,7 @@ class Barrier:
         self.open = False
 
 
-Entry = Message | Burst | Barrier | Life | Pause | Cut
+Entry = Message | Burst | Barrier | Life | Pause | Bytes | Cut
 
 
 class Line:
@@ -91,14 +97,24 @@ class Line:
         framer: encodes.
         director: faults, taps, and the rest of the world.
         channel: what to write to; None: it is opened later, and until then everything waits.
+        lasting: outlives its channel: what has not left when that ends waits for the next one.
 
     Attributes:
         broken: nothing can leave any more, whoever ended it.
         ended: it was our side that ended it.
     """
 
-    def __init__(self, peer: Peer, framer: Framer, director: Director, channel: Channel | None = None) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        framer: Framer,
+        director: Director,
+        channel: Channel | None = None,
+        *,
+        lasting: bool = False,
+    ) -> None:
         self.peer = peer
+        self._lasting = lasting
         self.broken = False
         self.ended = False
         self._channel = channel
@@ -149,7 +165,7 @@ class Line:
 
     def put_life(self, act: Life) -> None:
         """Something happens to the channel, or to the process, behind what is in the queue."""
-        if act.stderr is not None or act.exit is not None:
+        if act.stderr is not None or act.child is not None or act.exit is not None:
             self._queue.append(act)
         if act.stall_write is not None:
             self._queue.append(Pause(act.stall_write))
@@ -172,14 +188,31 @@ class Line:
         self._queue.append(how)
         self._stir()
 
+    def sign(self, data: bytes) -> None:
+        """Bytes that are no message leave behind what is in the queue (a sign of life)."""
+        if not self.broken:
+            self._queue.append(Bytes(data))
+            self._stir()
+
     def open(self, channel: Channel) -> None:
         """The channel is there; `run` has still to be started."""
         self._channel = channel
+        self.ended = False
         self._stir()
+
+    def take_back(self) -> list[Message | Burst]:
+        """Empties the queue; what waited in it for a channel is the caller's to put in again."""
+        left, self._queue = self._queue, deque()
+        self._messages = self._bytes = 0
+        return [entry for entry in left if isinstance(entry, Message | Burst)]
 
     def forsake(self) -> None:
         """Nobody takes what is left over: the task of `run` was cancelled, because the other side has gone."""
         self._break()
+
+    def look_again(self) -> None:
+        """What was kept back may leave."""
+        self._stir()
 
     def _stir(self) -> None:
         if self._drained.is_set():
@@ -204,7 +237,10 @@ class Line:
         except Broken:
             pass
         finally:
-            self._break()
+            if self._lasting:
+                self._channel = None
+            else:
+                self._break()
 
     async def with_room(self) -> None:
         """Waits while so much is queued that nothing more should be read from this peer (its answers would pile up)."""
@@ -220,7 +256,8 @@ class Line:
         """The next entries that go into one write."""
         batch: list[Entry] = []
         size = 0
-        while self._queue and size < WRITE_BYTES:
+        keep = self._kept_back() if self._director.faults.lag else 0
+        while len(self._queue) > keep and size < WRITE_BYTES:
             entry = self._queue[0]
             if isinstance(entry, Barrier):
                 if not entry.open:
@@ -231,8 +268,21 @@ class Line:
             batch.append(entry)
             if isinstance(entry, Life | Pause | Cut):
                 break
-            size += _size(entry)
+            size += len(entry.data) if isinstance(entry, Bytes) else _size(entry)
         return batch
+
+    def _kept_back(self) -> int:
+        """How many messages at the end wait, because a fault may want them in one write with what comes behind them.
+
+        Only what a turn says while it plays is worth waiting for: behind it comes more, its reply at least.
+        """
+        keep = 0
+        if self.room > 0 and self._director.awaits_more(self):
+            for entry in reversed(self._queue):
+                if keep == self._director.faults.lag or not _says_on(entry):
+                    break
+                keep += 1
+        return keep
 
     async def _write(self, channel: Channel, batch: list[Entry]) -> None:
         ops: list[Op] = []
@@ -247,15 +297,18 @@ class Line:
                 ops.append(Bytes(self._framer.encode_burst(entry)))
                 count += len(entry.texts)
                 size += _size(entry)
-            elif isinstance(entry, Cut | Pause):
+            elif isinstance(entry, Cut | Pause | Bytes):
                 ops.append(entry)
+        self._director.commit(final=not all(isinstance(entry, Burst) for entry in batch))
         try:
             await channel.write(ops)
-        except Broken:
-            self._director.taps.lost(self.peer, count)
+        except (Broken, trio.Cancelled):
+            if count:
+                self._director.taps.lost(self.peer, count)
             raise
-        self._messages -= count
-        self._bytes -= size
+        finally:
+            self._messages -= count
+            self._bytes -= size
         if isinstance(batch[-1], Life):
             self._director.live(batch[-1], self.peer)
         if any(isinstance(op, Cut) for op in ops):
@@ -286,6 +339,17 @@ class Line:
     def _tell_unsent(self, burst: Burst) -> None:
         for message in burst.messages():
             self._director.taps.saw(message, "out", Fate.UNSENT)
+
+
+def _says_on(entry: Entry) -> bool:
+    """Whether it is part of what a turn says, and nobody has to answer it."""
+    if isinstance(entry, Message) and (entry.kind.startswith(("request:", "reply:")) or _gathers(entry)):
+        return False
+    return isinstance(entry, Message | Burst) and entry.origin == "turn"
+
+
+def _gathers(message: Message) -> bool:
+    return any(name == "coalesce" for name, _ in message.plan)
 
 
 def _size(entry: Message | Burst) -> int:

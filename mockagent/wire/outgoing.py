@@ -160,6 +160,11 @@ class Outgoing:
                 self._held.remove(entry)
                 call()
 
+    def forget(self) -> None:
+        """Drops what is held until something happens: it never will."""
+        self._held.clear()
+        self._owed = 0
+
     def live(self, act: Life, session: str | None = None, message: Message | None = None) -> None:
         """Something happens to the channel on which the session's messages leave, or to the process.
 
