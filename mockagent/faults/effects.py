@@ -29,6 +29,7 @@ Values, as the loader hands them on (spans are microseconds, `Uniform` or `Logno
     coalesce       int
     rate           float, bytes per second
     stderr         {text: str, bytes: int, every: span}
+    child          span
     ignore         tuple of "eof" | "sigterm" | "cancel" | "ping"
     stall          {write: span | "forever", read: span | "forever"}
     disconnect     "close" | "reset" | "half" | {code: int, reason: str}
@@ -204,7 +205,7 @@ def _only_replies(work: Work) -> None:
 def _edit(work: Work, value: Any, context: Context) -> None:
     for entry in value:
         if "event_name" in entry:
-            _event_name(work, context.fill(entry["event_name"], msgspec.UNSET), context)
+            _event_name(work, entry["event_name"], context)
         else:
             _edit_one(work, entry, context)
 
@@ -254,7 +255,10 @@ _AS: dict[str, Callable[[Any], Any]] = {"string": _as_string, "number": _as_numb
 
 
 def _event_name(work: Work, value: Any, context: Context) -> None:
-    work.reshape(event_name=str(value))
+    """`${value}` is the name that it had."""
+    named = work.message.shape.event_name if work.message.shape is not None else None
+    old = work.message.kind.removeprefix("event:") if named is None else named
+    work.reshape(event_name=str(context.fill(value, old)))
 
 
 # --- order
@@ -360,6 +364,10 @@ def _stderr(work: Work, value: Any, context: Context) -> None:
 _NOISE = "mockagent: nothing to see here\n"
 
 
+def _child(work: Work, value: Any, context: Context) -> None:
+    work.notices.append(Life(child=context.seconds(value)))
+
+
 def _ignore(work: Work, value: Any, context: Context) -> None:
     work.ignores.extend((value,) if isinstance(value, str) else value)
 
@@ -420,7 +428,7 @@ EFFECTS: dict[str, Effect] = {
     "error": Effect("answer", _error),
     "result": Effect("answer", _result),
     "edit": Effect("answer", _edit, damages=True, fills=False),
-    "event_name": Effect("answer", _event_name, damages=True),
+    "event_name": Effect("answer", _event_name, damages=True, fills=False),
     "drop": Effect("order", _drop),
     "delay": Effect("order", _delay),
     "hold": Effect("order", _hold),
@@ -442,6 +450,7 @@ EFFECTS: dict[str, Effect] = {
     "coalesce": Effect("wire", _planned("coalesce")),
     "rate": Effect("wire", _planned("rate"), spans=True),
     "stderr": Effect("life", _stderr),
+    "child": Effect("life", _child),
     "ignore": Effect("life", _ignore),
     "stall": Effect("life", _stall),
     "disconnect": Effect("life", _disconnect),

@@ -18,7 +18,7 @@ from mockagent.faults.framing import operations
 from mockagent.faults.interface import Act, Drop, Instead, Life, Page, Pass, Query, Reply
 from mockagent.faults.listing import Listings, Request, Skip, cursor_of
 from mockagent.faults.memory import Deferred, Memory, Pending, Rule, expects_reply
-from mockagent.faults.select import SessionFacts, facts_of, facts_of_point
+from mockagent.faults.select import MAKES_SESSION, SessionFacts, facts_of, facts_of_point
 from mockagent.message import Message, Peer
 from mockagent.net.channel import Bytes, Op
 from mockagent.scenario.model import Fault, Lognormal, Uniform
@@ -58,7 +58,7 @@ class Fill(Protocol):
 class Report(Protocol):
     """Hears of each fault that fires, or that would have and could not."""
 
-    def __call__(self, fault: Fault, subject: Message | str, effects: tuple[str, ...], what: str) -> None:
+    def __call__(self, fault: Fault, subject: Message | str, effects: tuple[str, ...], what: str, spot: Spot) -> None:
         """`what` is `fired`, or `skipped: ` and the reason. `subject` is a message or the name of a point in life."""
 
 
@@ -71,8 +71,8 @@ class Save(Protocol):
 
 Rng = Callable[[str, "str | None"], Random]
 
-Belongs = Callable[[Fault, "str | None", "Message | None"], bool]
-"""Whether a fault may look at this session or message: where several scenarios share a process, each one's faults act
+Belongs = Callable[[Fault, Spot], bool]
+"""Whether a fault may look at this place: where several scenarios share a process, each one's faults act
 on its own agent's."""
 
 
@@ -87,6 +87,7 @@ class Engine:
         report: hears of every firing, for the journal.
         save: keeps values.
         belongs: keeps the faults of several scenarios apart; None: all faults look at everything.
+        chaos: draws further faults by chance; they fire behind all others.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Engine:
         report: Report,
         save: Save,
         belongs: Belongs | None = None,
+        chaos: Chaos | None = None,
     ) -> None:
         self._facts = facts
         self._rng = rng
@@ -106,12 +108,15 @@ class Engine:
         self._report = report
         self._save = save
         self._belongs = belongs
+        self._chaos = chaos
         self._rules = [Rule(fault) for fault in faults]
         self._counters = Counters()
         self._watched: dict[tuple[str, str | None], bool] = {}
+        self.lag = 0
         self._memory = Memory()
         self._listings = Listings(lambda: rng("shuffle", None))
         self._ignored: set[tuple[str, Rule, str | None, str | None]] = set()
+        self._look_at_rules()
 
     # --- arming
 
@@ -123,7 +128,7 @@ class Engine:
     def arm(self, fault: Fault) -> None:
         """Adds a fault behind the others."""
         self._rules.append(Rule(fault))
-        self._watched.clear()
+        self._look_at_rules()
 
     def disarm(self, fault: Fault) -> bool:
         """Takes a fault out, with what it still had in mind. False: it was not armed."""
@@ -138,10 +143,27 @@ class Engine:
     def _drop(self, gone: Sequence[Rule]) -> None:
         self._rules = [rule for rule in self._rules if rule not in gone]
         self._ignored = {entry for entry in self._ignored if entry[1] not in gone}
-        self._watched.clear()
+        self._look_at_rules()
         for rule in gone:
             if rule.fault.when is not None:
                 self._counters.drop(rule.fault.when)
+
+    def _look_at_rules(self) -> None:
+        """What is known of all rules together."""
+        self._watched.clear()
+        counts = [rule.fault.effects["coalesce"] for rule in self._rules if "coalesce" in rule.fault.effects]
+        self.lag = max(counts, default=1) - 1
+
+    def counted(self, fault: Fault) -> dict[str, tuple[int, int]]:
+        """How often the conditions of a fault have held, and how often it has fired, by scope."""
+        return {} if fault.when is None else self._counters.of(fault.when)
+
+    def recall(self, fault: Fault, counted: Mapping[str, Sequence[int]]) -> None:
+        """Goes on where the counts of the same fault have ended in another process."""
+        for scope, (seen, fired) in counted.items():
+            if fault.when is not None:
+                tally = self._counters.tally(fault.when, scope)
+                tally.seen, tally.fired = seen, fired
 
     def forget(self, request: Message) -> None:
         """The reply to this request will never leave (its stream was aborted)."""
@@ -163,14 +185,14 @@ class Engine:
         self, rule: Rule, subject: Message | str, facts: Callable[[Callable[[str], Any]], dict[str, Any]], spot: Spot
     ) -> Match | None:
         """Whether the fault's `when` holds; an unset placeholder in it is reported."""
-        if self._belongs is not None and not self._belongs(rule.fault, spot.session, spot.message):
+        if self._belongs is not None and not self._belongs(rule.fault, spot):
             return None
         when = rule.fault.when
         if when is None:
             return ALWAYS
 
         def unset(why: Unset) -> None:
-            self._report(rule.fault, subject, rule.names, f"skipped: {why}")
+            self._report(rule.fault, subject, rule.names, f"skipped: {why}", spot)
 
         fill = partial(self._fill, spot=spot)
         rng = partial(self._rng_for, spot.session)
@@ -237,7 +259,7 @@ class Engine:
             deferred, listed = self._divide(rule, match, trial)
             saved = self._read(rule, trial.message)
         except _IMPOSSIBLE as why:
-            self._report(rule.fault, work.message, names, f"skipped: {why}")
+            self._report(rule.fault, work.message, names, f"skipped: {why}", _at(work.message))
             return work
         if deferred and not trial.dropped:
             pending.deferred.append(Deferred(rule, deferred, match.groups))
@@ -267,6 +289,9 @@ class Engine:
                 trial.reply = Reply(error=filled) if name == "error" else Reply(result=filled)
             elif requested and EFFECTS[name].layer == "list":
                 listed.append((name, value))
+            elif requested and name == "edit":
+                now += [("edit", entries)] if (entries := _edits(value, of_request=True)) else []
+                later += [("edit", entries)] if (entries := _edits(value, of_request=False)) else []
             else:
                 (now if name in rule.at_once or not requested else later).append((name, value))
         self._apply(now, trial, spot)
@@ -287,9 +312,9 @@ class Engine:
             try:
                 error = self._fill(rule.fault.effects.get("error"), self._spot(message, match))
             except Unset as why:
-                self._report(rule.fault, message, rule.names, f"skipped: {why}")
+                self._report(rule.fault, message, rule.names, f"skipped: {why}", _at(message))
                 continue
-            self._report(rule.fault, message, rule.names, "fired")
+            self._report(rule.fault, message, rule.names, "fired", _at(message))
             return Instead(error=error, do=rule.fault.effects.get("instead"))
         return None
 
@@ -326,10 +351,11 @@ class Engine:
 
     def _fired(self, rule: Rule, work: Work, subject: Message, saved: Sequence[tuple[str, Any]]) -> None:
         """The fault has fired: now, and not before, others hear of it."""
+        session = None if subject.kind in MAKES_SESSION else subject.session
         for name, value in saved:
-            self._save(subject.peer, subject.session, name, value)
+            self._save(subject.peer, session, name, value)
         self._take_ignores(rule, work, subject.peer, subject.session, subject.neutral)
-        self._report(rule.fault, subject, rule.names, "fired")
+        self._report(rule.fault, subject, rule.names, "fired", _at(subject))
 
     def _take_ignores(self, rule: Rule, work: Work, peer: Peer | None, session: str | None, here: str | None) -> None:
         """What names the present message or point is dropped; all else is ignored from now on."""
@@ -388,7 +414,7 @@ class Engine:
             saved = [] if quiet else self._read(rule, trial.message)
         except _IMPOSSIBLE as why:
             names = tuple(name for name, _ in effects)
-            self._report(rule.fault, subject, names, f"skipped: {why}")
+            self._report(rule.fault, subject, names, f"skipped: {why}", _at(subject))
             return work
         if quiet:
             self._take_ignores(rule, trial, subject.peer, subject.session, None)
@@ -411,7 +437,7 @@ class Engine:
                 try:
                     page = self._listings.change(name, self._fill(value, spot), request, page)
                 except _IMPOSSIBLE as why:
-                    self._report(deferred.rule.fault, query.request, (name,), f"skipped: {why}")
+                    self._report(deferred.rule.fault, query.request, (name,), f"skipped: {why}", spot)
         if any(rule.overlaps for rule in self._rules):
             self._listings.remember(request, rows, page)
         return page
@@ -456,10 +482,10 @@ class Engine:
             self._apply(rule.effects, work, spot)
             made = point_life(work)
         except _IMPOSSIBLE as why:
-            self._report(rule.fault, point, rule.names, f"skipped: {why}")
+            self._report(rule.fault, point, rule.names, f"skipped: {why}", spot)
             return life
         self._take_ignores(rule, work, peer, session, point)
-        self._report(rule.fault, point, rule.names, "fired")
+        self._report(rule.fault, point, rule.names, "fired", spot)
         return joined(life, [*made, Life(ignore=True)] if work.dropped else made)
 
     def _gone(self, peer: Peer) -> None:
@@ -471,6 +497,23 @@ class Engine:
 
 
 _NOBODY = Peer("", "acp", "memory")
+
+
+def _edits(entries: Iterable[Mapping[str, Any]], *, of_request: bool) -> tuple[Mapping[str, Any], ...]:
+    """Those entries of an `edit` at a request that change the request itself, or those that change its reply."""
+    return tuple(
+        entry
+        for entry in entries
+        if str(entry.get("set", entry.get("remove", ""))).startswith(_OF_REQUEST) is of_request
+    )
+
+
+_OF_REQUEST = ("/params/", "/http/query/")
+"""Pointers that no reply has: written at a request, they mean the request, before its handler sees it."""
+
+
+def _at(message: Message) -> Spot:
+    return Spot(peer=message.peer, session=message.session, message=message)
 
 
 def point_life(work: Work) -> list[Life]:

@@ -70,7 +70,8 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
     `cut` ends the channel of the message; `exit` ends the process with a code, or (negative) a signal; `stall` stops
     writing or reading for so many seconds (`inf`: for ever); `ignore` lets a point of life pass unnoticed; `stderr`
-    is text to be written there, again and again if `stderr_every` is given (logical time).
+    is text to be written there, again and again if `stderr_every` is given (logical time); `child` starts a child
+    process that stays for so many seconds.
     """
 
     cut: Cut | None = None
@@ -80,6 +81,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     ignore: bool = False
     stderr: str | None = None
     stderr_every: Span | None = None
+    child: float | None = None
 
 
 Act = Pass | Reply | Drop | Delay | Hold | Play | Resend | Life
@@ -114,6 +116,10 @@ class Instead(msgspec.Struct, frozen=True, kw_only=True):
 class Faults(Protocol):
     """What the message path asks. Every method returns at once."""
 
+    @property
+    def lag(self) -> int:
+        """How many messages of a turn are kept back while it plays, to leave in one write with a later one."""
+
     def watches(self, kind: str, neutral: str | None) -> bool:
         """Whether any armed fault could concern messages of this kind (False: the fast path may be taken)."""
 
@@ -142,6 +148,8 @@ class Faults(Protocol):
 
 class NoFaults:
     """The honest agent: nothing is ever watched."""
+
+    lag = 0
 
     def watches(self, kind: str, neutral: str | None) -> bool:
         return False

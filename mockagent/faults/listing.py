@@ -18,6 +18,9 @@ from mockagent.faults.interface import Page, Query
 from mockagent.message import HttpHead, Message
 from mockagent.script.match import glob
 
+_FIRST = "first"
+"""The cursor that leads from the last page of a cycle to the first."""
+
 REMEMBERED = 1000
 """Tokens, and ends of pages, that are remembered; the oldest are forgotten."""
 
@@ -85,6 +88,7 @@ class Listings:
         self._made = 0
         self._blank: set[str] = set()  # peers that were given an empty cursor, which then is one
         self._tails: OrderedDict[tuple[str, str | None, str], Sequence[Any]] = OrderedDict()
+        self._rounds: OrderedDict[tuple[str, str | None, str], str] = OrderedDict()  # cursors of a cycle
 
     # --- on the way in
 
@@ -127,8 +131,10 @@ class Listings:
     def forget(self, peer: str) -> None:
         """A connection is gone. Its tokens stay: their client may come back on another one."""
         self._blank.discard(peer)
-        for key in [key for key in self._tails if key[0] == peer]:
-            del self._tails[key]
+        memories: tuple[OrderedDict[tuple[str, str | None, str], Any], ...] = (self._tails, self._rounds)
+        for memory in memories:
+            for key in [key for key in memory if key[0] == peer]:
+                del memory[key]
 
     # --- cursors
 
@@ -146,10 +152,14 @@ class Listings:
             self._cycle(request, page)
 
     def _cycle(self, request: Request, page: Page) -> None:
-        """Behind the last page comes the first, under the same cursor each time round."""
+        """Behind the last page comes the first, and each page has the same cursor each time round."""
         if page.cursor is None:
-            page.cursor = "first"
+            page.cursor = _FIRST
             self._tokens[page.cursor] = None
+            return
+        place = request.asked if request.asked is not None and request.asked != _FIRST else ""
+        page.cursor = self._rounds.setdefault((*request.list, place), page.cursor)
+        _trim(self._rounds)
 
     def _empty(self, request: Request, page: Page) -> None:
         page.cursor = ""

@@ -19,11 +19,16 @@ MOST_PENDING = 1000
 """Requests remembered for one connection; the oldest are forgotten."""
 
 _ANSWERS = frozenset({"error", "result"})
-_AT_ONCE = frozenset({"drop", "resend", "stderr", "ignore"})
+_AT_ONCE = frozenset({"drop", "resend", "stderr", "child", "ignore"})
 _LIFE = frozenset({"stall", "disconnect", "exit"})
 _LIST = frozenset(name for name, effect in EFFECTS.items() if effect.layer == "list")
 _SPANS = frozenset(name for name, effect in EFFECTS.items() if effect.spans)
 _PLAYS = frozenset({"play_before", "play_after"})
+_OF_NO_SESSION = frozenset({
+    "initialize", "authenticate", "logout", "session/list", "session/new", "list", "create", "GET /meta",
+    "GET /sessions", "POST /sessions",
+})  # fmt: skip
+"""Requests that belong to no session: nothing else leaves for theirs until they are answered."""
 
 
 class Rule:
@@ -49,7 +54,8 @@ class Rule:
         on_reply = given - _AT_ONCE - _LIFE - _LIST
         waits = frozenset() if dropped else on_reply
         self.at_once = _AT_ONCE | (frozenset() if waits else _LIFE) | (_PLAYS if dropped else frozenset())
-        self.spanning = tuple((name, value) for name, value in self.effects if name in _SPANS)
+        spans = _SPANS if fault.at not in _OF_NO_SESSION else frozenset()
+        self.spanning = tuple((name, value) for name, value in self.effects if name in spans)
         self.overlaps = isinstance(fault.effects.get("page"), Mapping)
         self.refusal = fault.at.removeprefix("refusal:") if fault.at.startswith("refusal:") else None
 

@@ -16,8 +16,8 @@ from mockagent.message import Message, Peer
 from mockagent.script.match import glob
 
 POINTS = frozenset({
-    "start", "connected", "session_opened", "session_listed", "turn_started", "turn_ended", "eof", "sigterm", "ping",
-    "closed", "idle",
+    "start", "connected", "session_opened", "session_listed", "turn_started", "turn_ended", "mode_changed",
+    "option_changed", "eof", "sigterm", "ping", "closed", "idle",
 })  # fmt: skip
 """Points in life."""
 
@@ -26,6 +26,10 @@ ASKED = frozenset({"list", "create", "load", "turn", "cancel"})
 
 TOLD = frozenset({"say", "think", "tool", "stop"})
 """Neutral kinds of what goes out."""
+
+MAKES_SESSION = frozenset({"reply:session/new", "reply:session/fork", "reply:POST /sessions"})
+"""Replies that make the session they belong to. What is counted or saved there is not that session's: nobody could tell
+it from any other."""
 
 _OUTGOING = ("reply:", "update:", "request:", "notify:", "event:")
 
@@ -95,6 +99,7 @@ def facts_of(
         "protocol": message.peer.protocol,
         "transport": message.peer.transport,
         "connection": message.peer.id,
+        "makes_session": message.kind in MAKES_SESSION,
         "fill": fill,
     }
 

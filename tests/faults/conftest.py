@@ -51,7 +51,7 @@ class Host:
             raise Unset(name)
         return known[name]
 
-    def report(self, fault: Fault, subject: Message | str, effects: tuple[str, ...], what: str) -> None:
+    def report(self, fault: Fault, subject: Message | str, effects: tuple[str, ...], what: str, spot: Spot) -> None:
         self.reports.append((subject if isinstance(subject, str) else subject.kind, effects, what))
 
     def save(self, peer: Peer | None, session: str | None, name: str, value: Any) -> None:

@@ -324,6 +324,11 @@ def test_words_on_stderr_come_first_and_fill_so_many_bytes(host: Any, leave: Any
     assert len(life.stderr) == 1000
 
 
+def test_a_child_process_is_there_before_the_message(host: Any, leave: Any) -> None:
+    message = host.chunk("a")
+    assert leave(message, child=1_500_000) == [Life(child=1.5), Pass(message)]
+
+
 def test_a_step_of_the_same_name_does_the_same() -> None:
     assert life_of_step("disconnect", {"code": 1001, "reason": ""}) == Life(cut=Cut("close", 1001))
     assert life_of_step("exit", {"signal": 9}) == Life(exit=-9)
@@ -335,5 +340,5 @@ def test_every_effect_of_the_table_is_one_that_the_loader_knows() -> None:
     effects = pytest.importorskip("mockagent.scenario.effects")
     assert set(effects.EFFECTS) == set(EFFECTS)
     assert {name: row.layer for name, row in effects.EFFECTS.items()} == {
-        name: row.layer for name, row in EFFECTS.items() if name != "event_name"
+        name: row.layer for name, row in EFFECTS.items()
     }

@@ -466,7 +466,7 @@ def test_faults_keep_to_what_belongs_to_them(host: Any, fault: MakeFault) -> Non
         fill=host.fill,
         report=host.report,
         save=host.save,
-        belongs=lambda fault, session, message: fault is rule and session == "s1" and message is not None,
+        belongs=lambda fault, spot: fault is rule and spot.session == "s1" and spot.message is not None,
     )
     assert [len(engine.leaving(host.chunk("a", session))) for session in ("s1", "s2")] == [2, 1]
 

@@ -94,6 +94,24 @@ def test_a_cycle_comes_back_to_the_first_page_with_cursors_seen_before(
     assert [page.cursor for page in pages[:3]] == [page.cursor for page in pages[3:6]]
 
 
+def test_the_cursors_of_a_cycle_come_again_although_no_cursor_of_the_handler_does() -> None:
+    from mockagent.faults.listing import Listings, Request
+    from mockagent.message import Message, Peer
+
+    peer = Peer("c1", "acp", "stdio")
+    listings = Listings(lambda: pytest.fail("no chance is needed"))
+    cursor, cursors = None, []
+    for number in range(7):
+        query = Query(peer=peer, request=Message("session/list", {}, peer))
+        honest = Page(rows=[number], cursor=None if number % 3 == 2 else f"fresh-{number}")
+        cursor = listings.change("cursor", "cycle", Request(cursor, query), honest).cursor
+        cursors.append(cursor)
+    assert cursors == ["fresh-0", "fresh-1", "first", "fresh-0", "fresh-1", "first", "fresh-0"]
+    listings.forget("c1")
+    again = listings.change("cursor", "cycle", Request(None, query), Page(rows=[], cursor="fresh-7"))
+    assert again.cursor == "fresh-7"
+
+
 @pytest.mark.parametrize("effect", ["repeat", "cycle", "endless"])
 def test_paging_never_ends_even_where_there_is_one_page(lister: Callable[..., Lister], effect: str) -> None:
     pages = lister(cursor=effect, count=2).walk(5)

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mockagent.faults.select import Selector, facts_of, is_outgoing, params_of, result_of
+from mockagent.faults.select import POINTS, Selector, facts_of, is_outgoing, params_of, result_of
 from mockagent.message import NO_ID, Message
+from mockagent.scenario import kinds
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,7 @@ def test_a_reply_is_held_against_the_params_of_its_request(host: Any) -> None:
     request, reply = host.request("session/list", cwd="/a"), host.reply("session/list", result={"sessions": []})
     facts = facts_of(reply, {}, request, str)
     assert (facts["params"], facts["result"]) == ({"cwd": "/a"}, {"sessions": []})
+
+
+def test_points_in_life_are_those_that_the_format_knows() -> None:
+    assert set(kinds.POINTS) == POINTS
