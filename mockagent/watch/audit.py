@@ -38,9 +38,8 @@ class _Table:
         self.noted: KindTable[tuple[int, str]] = KindTable()
         self.unreadable: KindTable[tuple[int, str]] = KindTable()
         for number, rule in rules:
-            for name in dir(rule.check):
-                for what, kind in getattr(getattr(rule.check, name), "watches", ()):
-                    getattr(self, what).add(kind, (number, name))
+            for what, kind, name in rule.watches():
+                getattr(self, what).add(kind, (number, name))
 
 
 _Checks = dict[tuple[int, str | None], Check]
@@ -71,6 +70,7 @@ class Audit:
         self._last: dict[str, tuple[int, Message | Burst]] = {}
         self._now: tuple[Message, Direction] | None = None
         self._waiting: dict[str, list[Breach]] = {}
+        self._small: tuple[Message | Burst, Shown] | None = None
 
     @property
     def failed(self) -> bool:
@@ -86,6 +86,17 @@ class Audit:
         """The entries of `allow` that name no rule: most likely a slip of the pen."""
         return [pattern for pattern in self._allow if not any(glob(pattern, id) for id in self.tallies)]
 
+    def restart(self) -> None:
+        """Forgets every verdict. What is known of connections that are there stays known."""
+        for tally in self.tallies.values():
+            tally.met = tally.broken = tally.allowed = 0
+            tally.breaches.clear()
+        self.problems.clear()
+        self._last.clear()
+        self._waiting.clear()
+        self._line = 0
+        self.changes += 1
+
     # --- Tap
 
     def saw(self, message: Message, direction: Direction, fate: Fate) -> None:
@@ -96,7 +107,7 @@ class Audit:
         watchers = (table.got if direction == "in" else table.sent).find(message.kind)
         if watchers and fate is not Fate.UNSENT:
             if fate is Fate.DAMAGED and not (message.damaged and HARMLESS.issuperset(message.damaged)):
-                self._spoil(peer, message.session, watchers)
+                self._spoil(message, watchers)
             else:
                 self._look(message, direction, watchers)
         self._passed(peer, message)
@@ -129,8 +140,11 @@ class Audit:
         self._line += 1
         if peer is None:
             return
-        for number, name in self._table(peer).noted.find(event):
-            self._call(self._check(number, peer, session), name, detail)
+        if watchers := self._table(peer).noted.find(event):
+            self._now = (Message(event, detail, peer, session=session), "in")  # what a breach shows
+            for number, name in watchers:
+                self._call(self._check(number, peer, session), name, detail)
+            self._now = None
         if event == "closed":
             self._drop(peer.id)
 
@@ -155,7 +169,9 @@ class Audit:
 
     def shown(self, message: Message | Burst) -> Shown:
         """A message in its small form; its line is the one that is looked at."""
-        return self._shown(message, self._line)
+        if self._small is None or self._small[0] is not message or self._small[1].line != self._line:
+            self._small = (message, self._shown(message, self._line))  # several rules may ask for the same one
+        return self._small[1]
 
     def breach(self, check: Check, tally: Tally, why: str, shown: tuple[Message | Shown, ...]) -> None:
         """Counts a breach and keeps the first of each rule."""
@@ -199,10 +215,9 @@ class Audit:
             self._call(self._check(number, message.peer, message.session), name, message)
         self._now = None
 
-    def _spoil(self, peer: Peer, session: str | None, watchers: tuple[tuple[int, str], ...]) -> None:
-        for number, _ in watchers:
-            if not self._rules[number].check.tolerant and (check := self._check(number, peer, session)) is not None:
-                check.blind = True
+    def _spoil(self, message: Message, watchers: tuple[tuple[int, str], ...]) -> None:
+        for number in dict.fromkeys(number for number, _ in watchers):
+            self._call(self._check(number, message.peer, message.session), "damaged", message)
 
     def _check(self, number: int, peer: Peer, session: str | None) -> Check | None:
         """The instance that is concerned; None when the rule is about sessions and the message belongs to none."""

@@ -6,6 +6,7 @@ Shared by the journal on disk and the one in memory. Knows the wording of a line
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -24,7 +25,7 @@ _encode = msgspec.json.Encoder(enc_hook=_fallback).encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """One line.
 
     Attributes:
@@ -35,6 +36,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
         kind, session, origin: as in `Message`.
         fate: `intact`, `damaged`, `unsent`, or `lost` when the connection broke before it could leave.
         damaged: names of the effects that changed it.
+        wire: what faults did to its bytes, as a fault writes it.
         message: the JSON of the message; UNSET when it has none.
         text: what left instead of JSON, when a scenario sends something that is none.
         http: method, path, query or status, and headers.
@@ -54,6 +56,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     origin: str | None = None
     fate: str = "intact"
     damaged: tuple[str, ...] = ()
+    wire: dict[str, Any] = {}
     http: dict[str, Any] | None = None
     message: Any = msgspec.UNSET
     text: str | None = None
@@ -114,7 +117,33 @@ def head_of(message: Message, direction: Direction, fate: Fate) -> dict[str, Any
         head["fate"] = fate.value
     if message.damaged:
         head["damaged"] = message.damaged
+    if message.plan or message.shape is not None:
+        head["wire"] = wire_of(message)
     return head
+
+
+def wire_of(message: Message) -> dict[str, Any]:
+    """What faults do to the bytes of a message, under the names and in the notation of their effects."""
+    done = {name: _WIRE.get(name, _same)(value) for name, value in message.plan}
+    shape = message.shape
+    if shape is not None:
+        newline = None if shape.newline is None else _NEWLINES.get(shape.newline)
+        done |= {"newline": newline, "comment": shape.comment, "escape": "ascii" if shape.escape_ascii else None}
+        done |= {"binary": shape.binary or None, "no_blank": shape.no_blank or None, "event_name": shape.event_name}
+    return {name: value for name, value in done.items() if value is not None}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _split(value: dict[str, Any]) -> dict[str, Any]:
+    left = {key: part for key, part in value.items() if part is not None}
+    return left | ({"pause": f"{left['pause'] * 1000:g}ms"} if "pause" in left else {})
+
+
+_WIRE: dict[str, Callable[[Any], Any]] = {"split": _split, "rate": lambda value: f"{value:g}B/s"}
+_NEWLINES = {b"\r\n": "crlf", b"\r": "cr", b"": "none", b"\n\n": "double"}
 
 
 def place_of(peer: Peer, direction: Direction) -> dict[str, Any]:

@@ -36,6 +36,12 @@ class Expect:
     ) -> None:
         self._clock = clock
         self._redact = redact or Redactor()
+        #: grows whenever a verdict may have changed
+        self.changes = 0
+        self.restart(expectations)
+
+    def restart(self, expectations: Iterable[Expectation]) -> None:
+        """Begins anew with these."""
         self._line = 0
         self._heard: dict[str, int] = {}
         self._watchers = [WATCHERS[entry.what](entry) for entry in expectations]
@@ -44,8 +50,7 @@ class Expect:
             for pattern in watcher.outgoing():
                 self._out.add(pattern, watcher)
         self._alive = False
-        #: grows whenever a verdict may have changed
-        self.changes = 0
+        self.changes += 1
 
     def verdicts(self) -> list[Verdict]:
         """How it stands with every expectation, in the order of the scenario."""

@@ -92,14 +92,14 @@ class Memory:
 
     def requests(self, method: str = "*") -> list[Entry]:
         """What the client sent: messages of a kind (`session/list`, `GET /sessions`, `answer:...`), or neutral kind."""
-        return [entry for entry in self.entries if entry.direction == "in" and _is(entry, method)]
+        return [entry for entry in self.entries if entry.direction == "in" and is_kind(entry, method)]
 
     def sent(self, kind: str = "*") -> list[Entry]:
         """What left for the client, unless it was dropped, by kind (`reply:session/list`, `update:plan`) or glob."""
         return [
             entry
             for entry in self.entries
-            if entry.direction == "out" and entry.fate not in ("unsent", "lost") and _is(entry, kind)
+            if entry.direction == "out" and entry.fate not in ("unsent", "lost") and is_kind(entry, kind)
         ]
 
     def events(self, name: str = "*") -> list[Entry]:
@@ -126,7 +126,7 @@ class Memory:
             nonlocal since
             for entry in self.since(since):
                 since = entry.seq
-                if (entry.direction == "in" and _is(entry, method)) or entry.event == method:
+                if awaited(entry, method):
                     return entry
             return None
 
@@ -134,8 +134,19 @@ class Memory:
         with self._changed:
             found = self._changed.wait_for(look, timeout)
         if found is None:
-            raise TimeoutError(f"the client did not send {method} within {timeout:g} s; it sent {self._heard(start)}")
+            raise self.missing(method, timeout, start)
         return found
+
+    def missing(self, method: str, timeout: float, since: int = 0) -> TimeoutError:
+        """The error for what did not come in time; its text says what did come after a line."""
+        return TimeoutError(f"the client did not send {method} within {timeout:g} s; it sent {self._heard(since)}")
+
+    def restart(self) -> None:
+        """Forgets everything; the next line has the number 1 again. Subscribers stay."""
+        with self._changed:
+            self._rows.clear()
+            self._kept = self._seq = 0
+            self._changed.notify_all()
 
     def subscribe(self, callback: Callable[[Entry], None]) -> Callable[[], None]:
         """Calls back for every line from now on.
@@ -251,7 +262,13 @@ class Memory:
         return shown if len(kinds) <= 10 else f"{len(kinds)} messages, the last of them {shown}"
 
 
-def _is(entry: Entry, pattern: str) -> bool:
+def awaited(entry: Entry, method: str) -> bool:
+    """Whether a line is what `wait_for` waits for: a message of the client of that kind, or an event of that name."""
+    return (entry.direction == "in" and is_kind(entry, method)) or entry.event == method
+
+
+def is_kind(entry: Entry, pattern: str) -> bool:
+    """Whether a line is a message of a kind: its own (or a glob over that), or the neutral one."""
     if entry.kind is not None and glob(pattern, entry.kind):
         return True
     return entry.neutral is not None and entry.neutral == pattern

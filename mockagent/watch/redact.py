@@ -36,11 +36,16 @@ class Redactor:
     def __init__(self, values: Iterable[str] = (), pointers: Mapping[str, Sequence[str]] | None = None) -> None:
         self._values: dict[bytes, bytes] = {}
         self._pointers: KindTable[str] = KindTable()
-        for kind, some in (pointers or {}).items():
-            for pointer in some:
-                self._pointers.add(kind, pointer)
+        self.learn_places(pointers or {})
         for value in values:
             self.learn(value)
+
+    def learn_places(self, pointers: Mapping[str, Sequence[str]]) -> None:
+        """From now on these places are masked too; see `pointers` above."""
+        for kind, some in pointers.items():
+            for pointer in some:
+                if pointer not in self._pointers.find(kind):
+                    self._pointers.add(kind, pointer)
 
     def learn(self, value: str) -> None:
         """From now on this value is masked too. The empty string and the mask itself are no secrets."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
 from mockagent.message import Burst, Direction, Fate, Message, Peer
+from mockagent.scenario.model import Expectation
 from mockagent.watch.audit import Audit
 from mockagent.watch.expect import Expect
 from mockagent.watch.rule import Breach
@@ -111,6 +112,13 @@ class Report:
         paragraphs += [_missed(verdict) for verdict in missed]
         paragraphs.append("\n".join(self._foot(verdicts)))
         return "\n\n".join(paragraphs)
+
+    def restart(self, scenario: str, expectations: Iterable[Expectation]) -> None:
+        """Forgets every verdict, those of `audit` and `expect` too."""
+        self._scenario = scenario
+        self._faults.clear()
+        self.audit.restart()
+        self.expect.restart(expectations)
 
     def verify(self) -> None:
         """Raises an AssertionError with the text of the report if the client failed."""

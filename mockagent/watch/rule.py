@@ -2,6 +2,7 @@
 
 Rules are written beside their protocol (`acp.rules`, `aap.rules`) as small classes that see the messages of the kinds
 they name; nothing here knows a protocol, and nothing here looks at messages by itself: that is the engine (`audit`).
+Rules that differ in a method and a few values only share a class: see `Rulebook.add`.
 
 A rule in full::
 
@@ -43,7 +44,7 @@ A rule in full::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
@@ -98,11 +99,15 @@ class Tally:
 
 # --- writing rules
 
-_Watch = tuple[Literal["got", "sent", "noted", "unreadable"], str]
+ON: Final = "@"
+"""Stands for the kinds that the rule itself names (`Rule.on`), where several rules share a class."""
+
+Sense = Literal["got", "sent", "noted", "unreadable"]
+_Watch = tuple[Sense, str]
 F = TypeVar("F", bound=Callable[..., None])
 
 
-def _watching(what: Literal["got", "sent", "noted", "unreadable"], kinds: tuple[str, ...]) -> Callable[[F], F]:
+def _watching(what: Sense, kinds: tuple[str, ...]) -> Callable[[F], F]:
     def mark(function: F) -> F:
         already: tuple[_Watch, ...] = getattr(function, "watches", ())
         function.watches = already + tuple((what, kind) for kind in kinds)  # type: ignore[attr-defined]
@@ -138,8 +143,8 @@ class Check:
     may raise on data of an unexpected shape: that ends this instance unjudged, and is named in the report.
 
     Attributes:
-        tolerant: a damaged message of a kind that the rule watches is passed over; otherwise the instance stops
-            judging, because client and rule no longer know the same.
+        tolerant: a damaged message of a kind that the rule watches is passed over; see `damaged`.
+        about: what the rule says of itself (`Rule.about`).
         peer: the connection of the message that is looked at.
         session: the session, in the two scopes of sessions.
     """
@@ -158,6 +163,17 @@ class Check:
 
     def start(self) -> None:
         """Sets up the state."""
+
+    @property
+    def about(self) -> Any:
+        """What tells this rule from others of the same class."""
+        return self._tally.rule.about
+
+    def damaged(self, message: Message) -> None:
+        """A message of a kind that the rule watches left damaged. Unless a subclass knows better, the instance stops
+        judging, because client and rule no longer know the same."""
+        if not self.tolerant:
+            self.blind = True
 
     def ended(self) -> None:
         """The connection has ended, or the process is about to. What is open then is seldom a breach."""
@@ -193,6 +209,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         scope: what one instance of the check stands for. `session` is a session on one connection; `shared_session`
             and `process` reach over connections.
         check: the class.
+        on: the kinds that `ON` stands for in the class.
+        about: more that the class wants to know, if several rules share it.
     """
 
     id: str
@@ -204,6 +222,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     check: type[Check]
     scope: Scope = "peer"
     transports: tuple[Transport, ...] = ()
+    on: tuple[str, ...] = ()
+    about: Any = None
+
+    def watches(self) -> Iterator[tuple[Sense, str, str]]:
+        """What it looks at: in which way, the kind (or event, or a glob), and the name of the method that is told."""
+        members: dict[str, Any] = {}
+        for kind_of in self.check.__mro__[-3::-1]:  # without `object` and `Check`; what a subclass defines anew counts
+            members.update(vars(kind_of))
+        for name, member in members.items():
+            for what, kind in getattr(member, "watches", ()):
+                for one in self.on if kind == ON else (kind,):
+                    yield what, one, name
 
 
 class Rulebook:
@@ -238,14 +268,38 @@ class Rulebook:
         Raises:
             ValueError: the id is taken.
         """
-        if id in self._rules:
-            raise ValueError(f"there is a rule {id} already")
+        self._free(id)
 
         def register(check: type[Check]) -> type[Check]:
-            self._rules[id] = Rule(
-                id=id, level=level, protocol=self._protocol, version=self._version, sentence=sentence, source=source,
-                check=check, scope=scope, transports=transports,
-            )  # fmt: skip
+            self.add(id, level, sentence, check, source=source, scope=scope, transports=transports)
             return check
 
         return register
+
+    def add(
+        self,
+        id: str,
+        level: Level,
+        sentence: str,
+        check: type[Check],
+        *,
+        source: str,
+        on: tuple[str, ...] = (),
+        about: Any = None,
+        scope: Scope = "peer",
+        transports: tuple[Transport, ...] = (),
+    ) -> None:
+        """Registers a rule whose class it may share with others. See `Rule` for the arguments.
+
+        Raises:
+            ValueError: the id is taken.
+        """
+        self._free(id)
+        self._rules[id] = Rule(
+            id=id, level=level, protocol=self._protocol, version=self._version, sentence=sentence, source=source,
+            check=check, scope=scope, transports=transports, on=on, about=about,
+        )  # fmt: skip
+
+    def _free(self, id: str) -> None:
+        if id in self._rules:
+            raise ValueError(f"there is a rule {id} already")

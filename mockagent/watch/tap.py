@@ -41,6 +41,12 @@ class Taps:
         self._taps = taps
         self._flushes: list[Callable[[], None]] = [tap.flush for tap in taps if hasattr(tap, "flush")]
 
+    def add(self, tap: Tap) -> None:
+        """One more, behind the others."""
+        self._taps = (*self._taps, tap)
+        if hasattr(tap, "flush"):
+            self._flushes.append(tap.flush)
+
     def flush(self) -> None:
         """Nothing is going on just now: taps that keep a file bring it up to date. Cheap when there are none."""
         for flush in self._flushes:

@@ -1,0 +1,78 @@
+"""The rulebook of ACP v1, and what its rules have in common: looking into messages, knowing what the agent advertised.
+
+Every client sends what it likes, so nothing here trusts the shape of a message.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mockagent.message import Message, Transport
+from mockagent.watch.rule import Check, Rulebook, sent
+from mockagent.watch.shown import Shown
+
+RULES: Final = Rulebook("acp", version=1)
+
+ORDERED: Final[tuple[Transport, ...]] = ("stdio", "ws", "memory")
+"""Transports on which messages arrive in the order in which the client sent them; over HTTP each has its own POST."""
+
+HANDSHAKE: Final = "protocol/v1/initialization"
+SETUP: Final = "protocol/v1/session-setup"
+
+
+def at(value: Any, *path: str) -> Any:
+    """What stands at the end of a path of member names, or None."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def params(message: Message) -> dict[str, Any]:
+    """The params of a request or notification; empty if they are no object."""
+    found = at(message.data, "params")
+    return found if isinstance(found, dict) else {}
+
+
+def error_code(message: Message) -> Any:
+    """The code of an answer that is an error, else None."""
+    return at(message.data, "error", "code")
+
+
+def is_result(message: Message) -> bool:
+    """Whether a reply or an answer is no error."""
+    return isinstance(message.data, dict) and message.data.get("error") is None
+
+
+def items(value: Any) -> list[Any]:
+    """A list as it is, anything else as an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def word(value: Any) -> str:
+    """A value in a sentence, cut."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class Introduced(Check):
+    """Knows what the agent has told of itself. A connection that speaks another version is not judged by it."""
+
+    def start(self) -> None:
+        self.agent: dict[str, Any] | None = None
+        self.told: list[Shown] = []
+
+    @sent("reply:initialize")
+    def introduced(self, message: Message) -> None:
+        result = at(message.data, "result")
+        if isinstance(result, dict):
+            self.agent = result
+            self.told = [self.keep(message)]
+            if result.get("protocolVersion") != 1:
+                self.blind = True
+
+    def supports(self, *path: str) -> bool:
+        """Whether the agent advertised something: by true, or by an object."""
+        value = at(self.agent, *path)
+        return value is not None and value is not False
