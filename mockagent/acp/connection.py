@@ -8,7 +8,7 @@ Source: ACP v1, pages "Overview", "Transports", "Prompt Turn"; JSON-RPC 2.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from mockagent.acp import handlers, kinds
 from mockagent.acp.output import SessionOutput
 from mockagent.acp.params import ClientCapabilities
 from mockagent.errors import Refusal, jsonrpc_error
-from mockagent.faults.interface import Act, Drop, Hold, Life, Pass, Play, Reply
+from mockagent.faults.interface import Act, Delay, Drop, Hold, Life, Pass, Play, Reply
 from mockagent.jsonrpc.correlation import InFlight, Lost, Pending
 from mockagent.jsonrpc.messages import (
     Batch,
@@ -37,7 +37,8 @@ from mockagent.message import NO_ID, Fate, Message, Origin, Peer
 from mockagent.script.agent import Agent
 
 if TYPE_CHECKING:
-    from mockagent.script.agent import Waiting
+    from mockagent.acp.mcp import Toolbox
+    from mockagent.script.prompt import Waiting
     from mockagent.script.run import Run
     from mockagent.wire.backstage import Backstage
     from mockagent.wire.outgoing import Outgoing
@@ -50,9 +51,10 @@ class Call:
     Attributes:
         then: called right behind the answer, if the answer was a result.
         turn: the turn it started or waits for, for `$/cancel_request`.
+        gate: what a result has to wait for; takes the call that sends it.
     """
 
-    __slots__ = ("batch", "id", "message", "method", "open", "session", "then", "turn")
+    __slots__ = ("batch", "gate", "id", "message", "method", "open", "session", "then", "turn")
 
     def __init__(self, message: Message, batch: Batch | None) -> None:
         self.message = message
@@ -62,6 +64,7 @@ class Call:
         self.batch = batch
         self.open = True
         self.then: Callable[[], None] | None = None
+        self.gate: Callable[[Callable[[], None]], None] | None = None
         self.turn: Run | Waiting | None = None
 
 
@@ -78,6 +81,9 @@ class Connection:
         version: the protocol version agreed on, None before `initialize`.
         client: what the client can do.
         outputs: the sessions opened here, with their outputs.
+        toolboxes: the MCP servers of those sessions, where the agent connects to them.
+        logins: how often the client has logged in or out.
+        replaying: sessions whose history is being replayed to this client; their turns wait until it is through.
     """
 
     def __init__(self, backstage: Backstage, agent: Agent, peer: Peer, out: Outgoing) -> None:
@@ -87,24 +93,38 @@ class Connection:
         self.out = out
         self.version: int | None = None
         self.client = ClientCapabilities()
-        self.authenticated = not agent.scenario.agent.auth.required
+        self.authenticated = agent.world.logged_in or not agent.scenario.agent.auth.required
         self.outputs: dict[str, SessionOutput] = {}
+        self.toolboxes: dict[str, Toolbox] = {}
+        self.logins = 0
+        self.replaying: list[str] = []
         self.calls: InFlight[Call] = InFlight()
         self.pending = Pending()
         self.closed = False
         self._visited: dict[str, SessionOutput] = {}
         self._leaving: list[Callable[[], None]] = []
+        peer.agent = backstage.agents.index(agent)
         out.on_new_id(self.pending.rename)
+        backstage.on_restart.append(self.restart)
 
     # --- coming in
 
     def receive(self, raw: bytes) -> None:
-        """Takes one JSON text. Whatever it holds, the connection goes on."""
+        """Takes one JSON text. Whatever it holds, the connection goes on.
+
+        What it brings about without time passing has happened when this returns: so it makes no difference whether the
+        next text came in the same read.
+        """
         incoming = parse(raw)
-        if not isinstance(incoming, list):
+        if isinstance(incoming, list):
+            self._take_batch(incoming)
+        else:
             self._take(incoming, None)
-            return
+        self.backstage.stage.pump()
+
+    def _take_batch(self, incoming: list[Single]) -> None:
         batch = Batch(incoming)
+        self.backstage.note("batch", self.peer, None, size=len(incoming))
         if batch.complete:  # no requests: what is to be answered is known already
             self._close_batch(batch)
         for member in incoming:
@@ -116,7 +136,7 @@ class Connection:
 
     def settle_in(self) -> None:
         """The client has introduced itself: it hears of sessions that are not open, and of what faults wait for."""
-        self._leaving = [self.agent.visit(self._visit)]
+        self._leaving = [self.agent.presence.visit(self._visit)]
         self.agent.on_event.append(self._point)
         self._leaving.append(partial(self.agent.on_event.remove, self._point))
 
@@ -131,10 +151,25 @@ class Connection:
         if session in self.outputs and event != "session_listed":
             self.backstage.point(event, self.out, session)
 
+    def restart(self) -> None:
+        """The world has begun anew: no session is open here any more."""
+        for id in list(self.toolboxes):
+            self.drop_tools(id)
+        self.outputs.clear()
+        self._visited.clear()
+
+    def drop_tools(self, session: str) -> None:
+        """The MCP servers of a session end with it."""
+        toolbox = self.toolboxes.pop(session, None)
+        if toolbox is not None:
+            toolbox.close()
+
     def deaf(self) -> None:
         """The client says nothing more: what it was asked fails, and it is not asked again. It may still listen."""
         self.closed = True
         self.pending.fail_all("the connection ended")
+        for toolbox in self.toolboxes.values():
+            toolbox.hurry()
 
     def lost(self) -> None:
         """The client is gone: open requests fail, sessions and their turns go on without a listener."""
@@ -142,8 +177,12 @@ class Connection:
         for leave in self._leaving:
             leave()
         self._leaving = []
-        for output in self.outputs.values():
-            self.agent.leave(output)
+        if self.restart in self.backstage.on_restart:
+            self.backstage.on_restart.remove(self.restart)
+        for id in list(self.toolboxes):
+            self.drop_tools(id)
+        for id, output in self.outputs.items():
+            self.agent.leave(output, id)
         self.outputs.clear()
 
     def _take(self, member: Single, batch: Batch | None) -> None:
@@ -154,7 +193,7 @@ class Connection:
         self.backstage.stage.clock.activity()
         self.backstage.stir()
         self.backstage.taps.saw(message, "in", Fate.INTACT)
-        self.agent.heard(message.kind, message.session, message.data)
+        self.agent.listeners.heard(message.kind, message.session, message.data)
         if isinstance(member, Request):
             refused = self.calls.open(member, call := Call(message, batch))
             if refused is not None:
@@ -201,16 +240,39 @@ class Connection:
         return list(faults.arriving(message))
 
     def _request(self, call: Call) -> None:
-        for act in self._arriving(call.message):
+        def take(message: Message) -> None:
+            call.message = message
+            self._handle(call)
+
+        acts = self._arriving(call.message)
+        self._carry_out(acts, call.message, take, partial(self._reply_of_fault, call), partial(self._give_up, call))
+
+    def _carry_out(
+        self,
+        acts: Sequence[Act],
+        message: Message,
+        take: Callable[[Message], None],
+        answer: Callable[[Reply], None],
+        drop: Callable[[], None],
+    ) -> None:
+        """Does with a message that has come in what faults want; what stands behind a wait or behind steps waits."""
+        for index, act in enumerate(acts):
+            rest = partial(self._carry_out, acts[index + 1 :], message, take, answer, drop)
             if isinstance(act, Pass):
-                call.message = act.message
-                self._handle(call)
+                take(act.message)
             elif isinstance(act, Reply):
-                self._reply_of_fault(call, act)
+                answer(act)
             elif isinstance(act, Drop):
-                self._give_up(call)
-            else:
-                self._act(act, call.message)
+                drop()
+            elif isinstance(act, Hold):
+                self.out.hold(act, partial(take, act.message))
+            elif isinstance(act, Life):
+                self.out.live(act, message.session)
+            elif isinstance(act, Delay):
+                self.backstage.later(act.span, rest)
+                return
+            elif isinstance(act, Play) and not self.backstage.play(act.steps, message, rest):
+                return
 
     def _give_up(self, call: Call) -> None:
         """A request that is never answered, because the scenario says so."""
@@ -251,13 +313,8 @@ class Connection:
                 self.reply(call, result)
 
     def _notification(self, message: Message) -> None:
-        for act in self._arriving(message):
-            if isinstance(act, Pass):
-                self._notice(act.message)
-            elif isinstance(act, Reply):
-                self._error_for_notification(act, message)
-            else:
-                self._act(act, message, self._notice)
+        answer = partial(self._error_for_notification, message)
+        self._carry_out(self._arriving(message), message, self._notice, answer, _nothing)
 
     def _notice(self, message: Message) -> None:
         try:
@@ -265,13 +322,11 @@ class Connection:
         except Refusal as refusal:  # a notification is never answered, so the journal and stderr tell
             self.backstage.note("refused", self.peer, message.session, why=refusal.message)
             self.backstage.complain(f"{self.peer.id}: {message.method}: {refusal.message}")
+        except Exception as error:
+            self.agent.complain(f"internal error in {message.method}: {type(error).__name__}: {error}", error)
 
     def _response(self, message: Message) -> None:
-        for act in self._arriving(message):
-            if isinstance(act, Pass):
-                self._settle(act.message)
-            elif not isinstance(act, Reply):
-                self._act(act, message, self._settle)
+        self._carry_out(self._arriving(message), message, self._settle, lambda reply: None, _nothing)
 
     def _settle(self, message: Message) -> None:
         data = message.data
@@ -280,22 +335,13 @@ class Connection:
             again = self.pending.settled(response.id)
             self.backstage.note("unexpected_answer", self.peer, None, id=response.id, second=again is not None)
 
-    def _act(self, act: Act, message: Message, later: Callable[[Message], None] | None = None) -> None:
-        """What a fault wants beside letting a message pass; `later` takes the message that was held back."""
-        if isinstance(act, Play):
-            self.backstage.play(act.steps, message.session, message, lambda: None)
-        elif isinstance(act, Life):
-            self.out.live(act, message.session)
-        elif isinstance(act, Hold) and later is not None:
-            self.out.hold(act, partial(later, act.message))
-
     def _reply_of_fault(self, call: Call, act: Reply) -> None:
         if act.error is not None:
             self.fail(call, act.error)
         else:
             self.reply(call, act.result)
 
-    def _error_for_notification(self, act: Reply, message: Message) -> None:
+    def _error_for_notification(self, message: Message, act: Reply) -> None:
         """A violation that the scenario asks for: an answer, under id null, to what must not be answered."""
         error = jsonrpc_error(act.error)
         body = {"jsonrpc": "2.0", "id": None, "error": error}
@@ -305,6 +351,10 @@ class Connection:
 
     def reply(self, call: Call, result: Any) -> None:
         """Answers a request; the second answer to one request is not sent."""
+        gate, call.gate = call.gate, None
+        if gate is not None:
+            gate(partial(self.reply, call, result))
+            return
         self._answer(call, result_message(call.id, result), call.then)
 
     def refuse(self, call: Call, refusal: Refusal) -> None:
@@ -399,3 +449,18 @@ class Connection:
             Message(f"request:{method}", message, self.peer, session=session, id=id, method=method, origin=origin)
         )
         return id
+
+    def take_back(self, id: int, session: str | None) -> None:
+        """Tells the client that the answer to a request is not wanted any more; it still owes one.
+
+        Source: Cancellation, `$/cancel_request`.
+        """
+        sent = self.pending.sent_as(id)
+        if self.closed or self.pending.get(sent) is None:
+            return
+        params = {"requestId": sent}
+        self.notify("$/cancel_request", params, kind="notify:$/cancel_request", session=session, origin="turn")
+
+
+def _nothing() -> None:
+    """What never arrives needs no answer."""

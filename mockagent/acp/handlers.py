@@ -14,17 +14,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
-
+from mockagent.acp import auth, prompts, render, settings
 from mockagent.acp import params as p
-from mockagent.acp import prompts, render
 from mockagent.acp.output import SessionOutput, TurnOutput
 from mockagent.errors import Refusal
 from mockagent.faults.interface import Page, Query
 from mockagent.message import Message
 from mockagent.scenario import model
 from mockagent.script.output import Surface
-from mockagent.world.sessions import Session
+from mockagent.script.settings import begin
+from mockagent.world.cursors import Holder
+from mockagent.world.sessions import Session, same_directory
 
 if TYPE_CHECKING:
     from mockagent.acp.connection import Call, Connection
@@ -69,7 +69,8 @@ def handle(connection: Connection, call: Call) -> Any:
     row = METHODS.get(call.method)
     agent = connection.agent.scenario.agent
     if connection.version is None and not (row is not None and row.early):
-        raise Refusal("invalid_request", f"{call.method} came before initialize", method=call.method)
+        rule = "initialize comes first"
+        raise Refusal("invalid_request", f"{call.method} came before initialize", method=call.method, rule=rule)
     if row is None or (row.capability is not None and not getattr(agent.capabilities, row.capability)):
         raise Refusal("method_not_found", f"Method not found: {call.method}", method=call.method)
     if not (connection.authenticated or row.open_door):
@@ -119,7 +120,8 @@ def notify(connection: Connection, message: Message) -> None:
 
 def _initialize(connection: Connection, params: p.Initialize, call: Call) -> Any:
     if connection.version is not None:
-        raise Refusal("invalid_request", "initialize was called a second time")
+        rule = "initialize is called once"
+        raise Refusal("invalid_request", "initialize was called a second time", method="initialize", rule=rule)
     if not 0 <= params.protocol_version <= 65535:
         rule = "is an integer from 0 to 65535"
         raise Refusal("invalid_params", f"Invalid params: protocolVersion {rule}", field="protocolVersion", rule=rule)
@@ -133,35 +135,20 @@ def _initialize(connection: Connection, params: p.Initialize, call: Call) -> Any
         "protocolVersion": connection.version,
         "agentCapabilities": render.capabilities(agent),
         "agentInfo": {"name": agent.name, "version": agent.version} | ({"title": agent.title} if agent.title else {}),
-        "authMethods": [_auth_method(method) for method in agent.auth.methods if _offered(method, connection)],
+        "authMethods": auth.offered(agent.auth, connection.client),
     }
 
 
-def _offered(method: dict[str, Any], connection: Connection) -> bool:
-    """Terminal authentication is offered only to clients that can run one."""
-    return method.get("type") != "terminal" or connection.client.auth.terminal
-
-
-def _auth_method(method: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in method.items() if key != "type" or value == "terminal"}
-
-
-def _authenticate(connection: Connection, params: p.Authenticate, call: Call) -> Any:
-    known = [method["id"] for method in connection.agent.scenario.agent.auth.methods]
-    if params.method_id not in known:
-        rule = f"is one of {', '.join(known)}" if known else "the agent has no authentication methods"
-        message = f"Invalid params: methodId: {params.method_id!r}: {rule}"
-        raise Refusal("invalid_params", message, field="methodId", rule=rule)
-    connection.authenticated = True
-    return {}
-
-
 def _logout(connection: Connection, params: p.Logout, call: Call) -> Any:
-    if not connection.agent.scenario.agent.auth.methods:
+    rules = connection.agent.scenario.agent.auth
+    if not (rules.methods and rules.logout):
         raise Refusal("method_not_found", "Method not found: logout", method="logout")
-    connection.authenticated = not connection.agent.scenario.agent.auth.required
+    connection.authenticated = not rules.required
+    connection.logins += 1
     for output in list(connection.outputs.values()):
-        _shut(connection, output.session)
+        connection.agent.close(output.session)
+        connection.drop_tools(output.session.id)
+    connection.outputs.clear()
     return {}
 
 
@@ -185,6 +172,7 @@ def _set_up(connection: Connection, params: p.NewSession | p.ResumeSession) -> t
 def _state(connection: Connection, session: Session) -> dict[str, Any]:
     """Modes and options as they stand, as far as the agent has any."""
     agent = connection.agent.scenario.agent
+    begin(agent, session)
     state = {
         "modes": render.modes(session, agent),
         "configOptions": render.config_options(session, agent, connection.client),
@@ -195,9 +183,13 @@ def _state(connection: Connection, session: Session) -> dict[str, Any]:
 def _open(connection: Connection, session: Session, call: Call) -> None:
     """The session is open here; what follows the reply is prepared."""
     output = connection.outputs[session.id] = SessionOutput(connection, session)
-    connection.agent.join(session, output)
+    connection.agent.presence.join(session, output)
     call.session = session.id
     call.then = partial(_opened, connection, session)
+    if connection.agent.scenario.agent.mcp != "check":
+        from mockagent.acp.mcp import connect
+
+        connect(connection, session, call)
 
 
 def _opened(connection: Connection, session: Session) -> None:
@@ -219,17 +211,15 @@ def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call
     """What load and resume have in common; they differ in whether the history is replayed."""
     directories = _set_up(connection, params)
     session = connection.agent.session(params.session_id)
-    if params.cwd.rstrip("/") != session.cwd.rstrip("/"):
+    if not same_directory(params.cwd, session.cwd):
         rule = "must be the session's own working directory"
         message = f"Invalid params: cwd: {params.cwd!r} {rule}, {session.cwd!r}"
         raise Refusal("invalid_params", message, field="cwd", rule=rule)
-    session.directories = directories
-    session.state = "active"
+    connection.agent.world.sessions.activate(session, directories)
     rules = connection.agent.scenario.sessions.replay
     send = rules.send if call.method.rpartition("/")[2] in rules.for_ else "none"
     if send == "before":
-        output = SessionOutput(connection, session)
-        connection.agent.replay(session, output, partial(_entered, connection, session, call))
+        _replay(connection, session, call, rules.live)
         return LATER
     _open(connection, session, call)
     if send == "after":
@@ -238,8 +228,21 @@ def _enter(connection: Connection, params: p.LoadSession | p.ResumeSession, call
     return _state(connection, session)
 
 
+def _replay(connection: Connection, session: Session, call: Call, live: str) -> None:
+    """Replays the history. `live` says whether what happens in the session meanwhile is held back for this client."""
+    output = SessionOutput(connection, session)
+    if live == "mixed":
+        connection.agent.presence.join(session, output)
+    else:
+        connection.replaying.append(session.id)
+    connection.agent.replay(session, output, partial(_entered, connection, session, call))
+
+
 def _entered(connection: Connection, session: Session, call: Call) -> None:
     """The history has been replayed: the call is answered, unless somebody has ended the session meanwhile."""
+    if session.id in connection.replaying:
+        connection.replaying.remove(session.id)
+        connection.backstage.stage.wake()
     if session.state != "active":
         connection.refuse(call, Refusal("session_inactive", f"Session {session.id!r} was closed while it was loaded"))
         return
@@ -260,7 +263,8 @@ def _list(connection: Connection, params: p.ListSessions, call: Call) -> Any:
     if params.cwd is not None:
         p.absolute("cwd", params.cwd)
     agent = connection.agent
-    rows, cursor = agent.world.sessions.page(params.cwd, params.cursor)
+    holder = Holder(connection.peer.id, str(connection.logins))
+    rows, cursor = agent.page(params.cwd, params.cursor, holder)
     page = Page(rows=[render.session_info(session, agent.scenario.agent) for session in rows], cursor=cursor)
     query = Query(peer=connection.peer, request=call.message, cwd=params.cwd, cursor=params.cursor)
     page = connection.backstage.faults.listing(query, page)
@@ -276,69 +280,35 @@ def _listed(connection: Connection, rows: list[Session]) -> None:
     connection.agent.listed(rows)
 
 
-def _shut(connection: Connection, session: Session) -> None:
-    connection.agent.close(session)
-    output = connection.outputs.pop(session.id, None)
-    if output is not None:
-        connection.agent.leave(output, session.id)
+def _fork(connection: Connection, params: p.ResumeSession, call: Call) -> Any:
+    """Source: the ACP proposal "Session Fork"; unstable."""
+    directories = _set_up(connection, params)
+    parent = connection.agent.session(params.session_id)
+    session = connection.agent.world.sessions.fork(parent, params.cwd, directories)
+    _open(connection, session, call)
+    return {"sessionId": session.id} | _state(connection, session)
+
+
+def _shut(connection: Connection, session: Session, call: Call) -> Any:
+    """The session is freed: the answer comes behind the ends of the turns that it cancels."""
+    connection.outputs.pop(session.id, None)
+    connection.drop_tools(session.id)
+    ended = connection.agent.close(session, partial(connection.reply, call, {}))
+    return {} if ended else LATER
 
 
 def _close(connection: Connection, params: p.OneSession, call: Call) -> Any:
-    _shut(connection, connection.agent.active(params.session_id))
-    return {}
+    return _shut(connection, connection.agent.active(params.session_id), call)
 
 
 def _delete(connection: Connection, params: p.OneSession, call: Call) -> Any:
     """Deleting what is not there succeeds (Session Setup, deleting)."""
     session = connection.agent.world.sessions.get(params.session_id)
-    if session is not None:
-        _shut(connection, session)
-        connection.agent.world.sessions.delete(session)
-    return {}
-
-
-# --- modes and options
-
-
-def _set_mode(connection: Connection, params: p.SetMode, call: Call) -> Any:
-    session = connection.agent.active(params.session_id)
-    known = [mode.id for mode in connection.agent.scenario.agent.modes]
-    _one_of("modeId", params.mode_id, known)
-    session.mode = params.mode_id
-    connection.agent.world.sessions.touch(session)
-    return {}
-
-
-def _set_option(connection: Connection, params: p.SetOption, call: Call) -> Any:
-    session = connection.agent.active(params.session_id)
-    agent = connection.agent.scenario.agent
-    shown = {option.id: option for option in render.shown_options(agent, connection.client)}
-    _one_of("configId", params.config_id, list(shown))
-    option = shown[params.config_id]
-    _check_value(option, params)
-    session.config[option.id] = params.value
-    connection.agent.world.sessions.touch(session)
-    return {"configOptions": render.config_options(session, agent, connection.client) or []}
-
-
-def _check_value(option: model.Option, params: p.SetOption) -> None:
-    if option.type == "boolean":
-        if not isinstance(params.value, bool) or params.type != "boolean":
-            rule = f'option {option.id!r} is boolean: it takes type "boolean" and true or false'
-            raise Refusal("invalid_params", f"Invalid params: value: {rule}", field="value", rule=rule)
-        return
-    _one_of("value", params.value, [value for choice in option.choices for value in _values(choice)])
-
-
-def _values(choice: dict[str, Any]) -> list[Any]:
-    """The values of a choice, or of a group of choices."""
-    return [inner["value"] for inner in choice["options"]] if "options" in choice else [choice["value"]]
-
-
-def _one_of(field: str, value: Any, known: list[Any]) -> None:
-    if value not in known:
-        rule = f"is one of {', '.join(map(str, known))}" if known else "the agent has none"
-        raise Refusal("invalid_params", f"Invalid params: {field}: {value!r}: {rule}", field=field, rule=rule)
+    if session is None:
+        return {}
+    answer = _shut(connection, session, call)
+    connection.agent.world.sessions.delete(session)
+    return answer
 
 
 # --- turns
@@ -370,8 +340,8 @@ def _check_content(blocks: list[p.AnyBlock], can: model.Capabilities) -> None:
             raise Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule)
         if isinstance(block, p.ResourceBlock):
             inner = block.resource
-            if (inner.text is msgspec.UNSET) == (inner.blob is msgspec.UNSET):
-                field, rule = f"prompt[{index}].resource", "has either text or blob"
+            if not inner.holds:
+                field, rule = f"prompt[{index}].resource", "has text, or blob, as a string"
                 raise Refusal("invalid_params", f"Invalid params: {field} {rule}", field=field, rule=rule)
 
 
@@ -391,16 +361,17 @@ def _cancel_request(connection: Connection, params: p.CancelRequest) -> None:
 
 METHODS: dict[str, Method] = {
     "initialize": Method(p.Initialize, _initialize, early=True, open_door=True),
-    "authenticate": Method(p.Authenticate, _authenticate, open_door=True),
+    "authenticate": Method(p.Authenticate, auth.authenticate, open_door=True),
     "logout": Method(p.Logout, _logout, open_door=True),
     "session/new": Method(p.NewSession, _new),
     "session/load": Method(p.LoadSession, _enter, "load"),
     "session/resume": Method(p.ResumeSession, _enter, "resume"),
+    "session/fork": Method(p.ResumeSession, _fork, "fork"),
     "session/list": Method(p.ListSessions, _list, "list"),
     "session/close": Method(p.OneSession, _close, "close"),
     "session/delete": Method(p.OneSession, _delete, "delete"),
-    "session/set_mode": Method(p.SetMode, _set_mode),
-    "session/set_config_option": Method(p.SetOption, _set_option),
+    "session/set_mode": Method(p.SetMode, settings.set_mode),
+    "session/set_config_option": Method(p.SetOption, settings.set_option),
     "session/prompt": Method(p.Prompt, _prompt),
 }
 """Every request a client may make."""

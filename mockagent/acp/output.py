@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mockagent.acp import kinds, render
-from mockagent.acp.requests import ANSWERS, REQUESTS, Ask
+from mockagent.acp.requests import ANSWERS, REQUESTS, Ask, CannotAsk, Where, addressed, error_answer
 from mockagent.faults.interface import Life
 from mockagent.jsonrpc.correlation import Lost
 from mockagent.jsonrpc.messages import Response
@@ -52,7 +52,7 @@ class SessionOutput:
     def __init__(self, connection: Connection, session: Session) -> None:
         self.connection = connection
         self.session = session
-        self._asked: dict[Ticket, int] = {}
+        self._asked: dict[Ticket, Callable[[], None]] = {}
         self._seams: dict[tuple[str, str | None], tuple[bytes, bytes]] = {}
 
     @property
@@ -118,11 +118,11 @@ class SessionOutput:
         return True
 
     def _surface(self, item: Surface, origin: Origin) -> bool:
-        body = render.surface(item, self.session, self.connection.agent.scenario.agent, self.connection.client)
-        if body is None:
-            return False
-        self.update(body, origin)
-        return True
+        agent = self.connection.agent.scenario.agent
+        bodies = render.surface(item, self.session, agent, self.connection.client)
+        for body in bodies:
+            self.update(body, origin)
+        return bool(bodies)
 
     def _raw(self, item: Raw, origin: Origin) -> bool:
         if item.verb == "update":
@@ -134,9 +134,7 @@ class SessionOutput:
         return True
 
     def _notify(self, payload: Any, origin: Origin) -> None:
-        params = {} if payload.params is msgspec.UNSET else payload.params
-        if isinstance(params, dict):
-            params = {"sessionId": self.session.id} | params
+        params = addressed(payload.method, payload.params, self.session)
         kind = kinds.update("?") if payload.method == "session/update" else f"notify:{payload.method}"
         self.connection.notify(payload.method, params, kind=kind, session=self.session.id, origin=origin)
 
@@ -166,44 +164,74 @@ class SessionOutput:
 
     def ask(self, need: Need, ticket: Ticket, origin: Origin) -> bool:
         """Sends the request that a need stands for."""
-        made = None if self.connection.closed else self._request_for(need)
-        if made is None:
+        if self.connection.closed:
             return False
-        answer = partial(self._answered, ticket, need)
-        self._asked[ticket] = self.connection.request(
-            made.method, made.params, answer, session=self.session.id, origin=origin
-        )
+        try:
+            take_back = self._put(need, ticket, origin)
+        except CannotAsk as cannot:
+            self.connection.backstage.note("cannot_ask", self.peer, self.session.id, why=str(cannot))
+            return False
+        if take_back is None:
+            return False
+        self._asked[ticket] = take_back
         return True
 
-    def _request_for(self, need: Need) -> Ask | None:
+    def _put(self, need: Need, ticket: Ticket, origin: Origin) -> Callable[[], None] | None:
+        """Asks; returns what takes the question back, or None if ACP has no words for it."""
         if isinstance(need, Permission):
-            return Ask("session/request_permission", render.permission(self.session, need))
-        if isinstance(need, ClientRequest) and need.verb in REQUESTS:
-            return REQUESTS[need.verb](need.payload, self.session, self.connection.client)
-        return None
+            return self._send_request(
+                Ask("session/request_permission", render.permission(self.session, need)), need, ticket, origin
+            )
+        if not isinstance(need, ClientRequest):
+            return None
+        if need.verb == "terminal":
+            return self._terminal(need, ticket, origin)
+        if need.verb == "mcp":
+            return self._mcp(need, ticket)
+        return self._send_request(REQUESTS[need.verb](need.payload, self._where), need, ticket, origin)
+
+    @property
+    def _where(self) -> Where:
+        lawful = self.connection.agent.scenario.legality != "violation"
+        return Where(self.session, self.connection.client, lawful)
+
+    def _send_request(self, made: Ask, need: Need, ticket: Ticket, origin: Origin) -> Callable[[], None]:
+        answer = partial(self._answered, ticket, need)
+        id = self.connection.request(made.method, made.params, answer, session=self.session.id, origin=origin)
+        return partial(self.connection.take_back, id, self.session.id)
+
+    def _terminal(self, need: ClientRequest, ticket: Ticket, origin: Origin) -> Callable[[], None]:
+        from mockagent.acp.terminal import TerminalWork, create_params
+
+        params = create_params(need.payload, self._where)
+        work = TerminalWork(self.connection, self.session.id, need, partial(self._settle, ticket), origin)
+        work.begin(params)
+        return work.withdraw
+
+    def _mcp(self, need: ClientRequest, ticket: Ticket) -> Callable[[], None]:
+        toolbox = self.connection.toolboxes.get(self.session.id)
+        if toolbox is None:
+            raise CannotAsk("no MCP server is connected in this session")
+        return toolbox.call(need.payload, partial(self._settle, ticket))
 
     def _answered(self, ticket: Ticket, need: Need, response: Response | Lost) -> None:
-        self._asked.pop(ticket, None)
         if isinstance(response, Lost):
-            answer = Answer(outcome="error", value={"message": response.reason})
+            answer = Answer(outcome="error", value={"message": response.reason}, words=response.reason)
         elif response.error is not None:
-            outcome: Any = "cancelled" if response.error.get("code") == _CANCELLED else "error"
-            answer = Answer(outcome=outcome, value=response.error, message=response.data)
+            answer = error_answer(response.error, response.data)
         else:
-            answer = ANSWERS.get(type(need), _result)(need, response)
+            answer = ANSWERS[type(need)](need, response)
+        self._settle(ticket, answer)
+
+    def _settle(self, ticket: Ticket, answer: Answer) -> None:
+        self._asked.pop(ticket, None)
         ticket.settle(answer)
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Tells the client that its answer is not wanted any more (`$/cancel_request`)."""
-        id = self._asked.pop(ticket, None)
-        if id is not None:
-            self.connection.notify(
-                "$/cancel_request",
-                {"requestId": id},
-                kind="notify:$/cancel_request",
-                session=self.session.id,
-                origin="turn",
-            )
+        """Tells the client that its answer is not wanted any more, if it was asked here."""
+        take_back = self._asked.pop(ticket, None)
+        if take_back is not None:
+            take_back()
 
     def parked(self, open: Sequence[Ticket]) -> None:
         """ACP asks in the middle of a turn; nothing has to be told."""
@@ -219,21 +247,22 @@ class TurnOutput(SessionOutput):
         super().__init__(connection, session)
         self._call = call
 
+    @property
+    def room(self) -> int:
+        """None while the session's history is replayed to the same client: first the past, then what goes on."""
+        return 0 if self.session.id in self.connection.replaying else super().room
+
     def end(self, how: Stop | Fail) -> None:
         """Answers `session/prompt`."""
-        if isinstance(how, Stop):
-            self.connection.reply(self._call, {"stopReason": how.reason})
+        if isinstance(how, Stop) and how.reason != "error":
+            result: dict[str, Any] = {"stopReason": how.reason}
+            self.connection.reply(self._call, result | ({"_meta": how.meta} if how.meta is not None else {}))
+        elif isinstance(how, Stop):  # a stop reason of AAP alone
+            self.connection.fail(self._call, "internal_error")
         else:
             self.connection.fail(self._call, how.error)
         if self._call.turn is not None:  # else it was refused while another turn runs
             self.connection.out.release("turn_ended", self.session.id)
-
-
-_CANCELLED = -32800
-
-
-def _result(need: Need, response: Response) -> Answer:
-    return Answer(outcome="result", value=response.result, message=response.data)
 
 
 _EMIT: dict[type, Callable[[SessionOutput, Any, Origin], bool]] = {

@@ -1,17 +1,18 @@
 """What a client may send: the params of every method of ACP v1, as strict as the official schema.
 
 Unknown members pass (the schema leaves room for extensions), wrong types do not. What a struct cannot say (absolute
-paths, the two kinds of MCP server) is checked by `read`, so that a handler gets either good params or nothing.
+paths, the two kinds of MCP server) has a check of its own, so that a handler gets either good params or nothing.
 
 Source: ACP v1 JSON Schema; the pages "Initialization", "Session Setup", "Session List", "Prompt Turn", "Content".
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from mockagent.acp.paths import is_absolute
 from mockagent.errors import Refusal
 
 Meta = dict[str, Any] | None
@@ -34,9 +35,17 @@ class FileSystem(Params, frozen=True, kw_only=True):
     write_text_file: bool = False
 
 
+class Nothing(Params, frozen=True, kw_only=True):
+    """An object that says something by being there."""
+
+
+class ConfigOptionAbilities(Params, frozen=True, kw_only=True):
+    boolean: Nothing | None = None
+
+
 class SessionAbilities(Params, frozen=True, kw_only=True):
-    compaction: dict[str, Any] | None = None
-    config_options: dict[str, Any] | None = None
+    compaction: Nothing | None = None
+    config_options: ConfigOptionAbilities | None = None
     notices: dict[str, Any] | None = None
 
 
@@ -45,8 +54,8 @@ class AuthAbilities(Params, frozen=True, kw_only=True):
 
 
 class Elicitation(Params, frozen=True, kw_only=True):
-    form: dict[str, Any] | None = None
-    url: dict[str, Any] | None = None
+    form: Nothing | None = None
+    url: Nothing | None = None
 
 
 class ClientCapabilities(Params, frozen=True, kw_only=True):
@@ -60,7 +69,7 @@ class ClientCapabilities(Params, frozen=True, kw_only=True):
     def boolean_options(self) -> bool:
         """Whether boolean config options may be sent."""
         options = self.session.config_options if self.session is not None else None
-        return bool(options and options.get("boolean") is not None)
+        return options is not None and options.boolean is not None
 
     @property
     def notices(self) -> bool:
@@ -71,6 +80,11 @@ class ClientCapabilities(Params, frozen=True, kw_only=True):
     def compaction(self) -> bool:
         """Whether compaction updates may be sent."""
         return self.session is not None and self.session.compaction is not None
+
+    def elicits(self, mode: Any) -> bool:
+        """Whether the user can be asked in this way: `form` or `url`."""
+        able = self.elicitation
+        return able is not None and {"form": able.form, "url": able.url}.get(mode) is not None
 
 
 class Initialize(Params, frozen=True, kw_only=True):
@@ -121,10 +135,12 @@ class SetMode(Params, frozen=True, kw_only=True):
 
 
 class SetOption(Params, frozen=True, kw_only=True):
+    """`type` says something only if it is `boolean`; beside a text the schema lets it be anything."""
+
     session_id: str
     config_id: str
     value: str | bool
-    type: str | None = None
+    type: Any = None
 
 
 class Annotations(Params, frozen=True, kw_only=True):
@@ -164,12 +180,17 @@ class LinkBlock(Block, frozen=True, kw_only=True, tag="resource_link"):
 
 
 class Resource(Params, frozen=True, kw_only=True):
-    """Text or blob; exactly one of them is there."""
+    """Text or blob; the schema lets both be there, as long as one of them is right."""
 
     uri: str
     mime_type: str | None = None
-    text: str | msgspec.UnsetType = msgspec.UNSET
-    blob: str | msgspec.UnsetType = msgspec.UNSET
+    text: Any = msgspec.UNSET
+    blob: Any = msgspec.UNSET
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is something in it."""
+        return isinstance(self.text, str) or isinstance(self.blob, str)
 
 
 class ResourceBlock(Block, frozen=True, kw_only=True, tag="resource"):
@@ -201,9 +222,25 @@ class McpStdio(Params, frozen=True, kw_only=True):
 
 
 class McpRemote(Params, frozen=True, kw_only=True):
+    """A server with an address; `kind` says over which transport."""
+
+    kind: ClassVar[str] = ""
+
     name: str
     url: str
     headers: list[NameValue]
+
+
+class McpHttp(McpRemote, frozen=True, kw_only=True):
+    kind: ClassVar[str] = "http"
+
+
+class McpSse(McpRemote, frozen=True, kw_only=True):
+    kind: ClassVar[str] = "sse"
+
+
+McpServer = McpStdio | McpRemote
+_REMOTE: dict[str, type[McpRemote]] = {"http": McpHttp, "sse": McpSse}
 
 
 P = TypeVar("P", bound=Params)
@@ -222,18 +259,17 @@ def read(kind: type[P], params: Any) -> P:
     try:
         return msgspec.convert({} if params is None else params, kind)
     except msgspec.ValidationError as error:
-        problem, _, where = str(error).partition(" - at `$")
-        field = where.rstrip("`").lstrip(".") or "params"
-        field = _missing(problem, field)
-        raise Refusal("invalid_params", f"Invalid params: {field}: {problem}", field=field, rule=problem) from None
+        raise _refused(error) from None
 
 
-def _missing(problem: str, field: str) -> str:
-    """A missing field is named itself, not the object in which it is missing."""
-    if not problem.startswith("Object missing required field `"):
-        return field
-    name = problem.split("`")[1]
-    return name if field == "params" else f"{field}.{name}"
+def _refused(error: msgspec.ValidationError, inside: str = "") -> Refusal:
+    """The refusal that a problem means; `inside` is the path of what was read."""
+    rule, _, where = str(error).partition(" - at `$")
+    field = (inside + where.rstrip("`")).lstrip(".")
+    if rule.startswith("Object missing required field `"):  # a missing field is named itself
+        field, rule = f"{field}.{rule.split('`')[1]}".lstrip("."), "is required"
+    field = field or "params"
+    return Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule)
 
 
 def absolute(field: str, path: str) -> None:
@@ -244,14 +280,15 @@ def absolute(field: str, path: str) -> None:
     Raises:
         Refusal: `invalid_params`.
     """
-    drive = len(path) > 2 and path[0].isalpha() and path[1] == ":" and path[2] in "\\/"
-    if not (path.startswith(("/", "\\\\")) or drive):
+    if not is_absolute(path):
         rule = "must be an absolute path"
         raise Refusal("invalid_params", f"Invalid params: {field}: {path!r} {rule}", field=field, rule=rule)
 
 
-def mcp_servers(servers: list[dict[str, Any]], *, http: bool, sse: bool) -> None:
+def mcp_servers(servers: list[dict[str, Any]], *, http: bool, sse: bool) -> tuple[McpServer, ...]:
     """Checks the servers that a client names, and that their transports were advertised.
+
+    A server that is neither of `http` nor of `sse` is one for stdio, whatever its `type` (schema, `McpServer`).
 
     Source: Session Setup, MCP servers, "Checking transport support".
 
@@ -259,19 +296,32 @@ def mcp_servers(servers: list[dict[str, Any]], *, http: bool, sse: bool) -> None
         Refusal: `invalid_params`.
     """
     allowed = {"http": http, "sse": sse}
-    for index, server in enumerate(servers):
-        field = f"mcpServers[{index}]"
-        kind = server.get("type", "stdio")
-        if kind not in ("stdio", "http", "sse"):
-            rule = "is one of http, sse, or absent for stdio"
-            raise Refusal("invalid_params", f"Invalid params: {field}.type {rule}", field=f"{field}.type", rule=rule)
-        if not allowed.get(kind, True):
-            rule = f"the agent does not advertise mcpCapabilities.{kind}"
-            raise Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule)
-        try:
-            checked = msgspec.convert(server, McpStdio if kind == "stdio" else McpRemote)
-        except msgspec.ValidationError as error:
-            problem = str(error)
-            raise Refusal("invalid_params", f"Invalid params: {field}: {problem}", field=field, rule=problem) from None
-        if isinstance(checked, McpStdio):
-            absolute(f"{field}.command", checked.command)
+    return tuple(_mcp_server(f"mcpServers[{index}]", server, allowed) for index, server in enumerate(servers))
+
+
+def _mcp_server(field: str, server: dict[str, Any], allowed: dict[str, bool]) -> McpServer:
+    kind = server.get("type")
+    remote = _REMOTE.get(kind) if isinstance(kind, str) else None
+    try:
+        checked: McpServer = msgspec.convert(server, McpStdio)
+    except msgspec.ValidationError as problem:
+        if kind is not None and remote is None:
+            rule = "is http, sse, or absent for a server over stdio"
+            field = f"{field}.type"
+            raise Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule) from None
+        if remote is None:
+            raise _refused(problem, field) from None
+        checked = _remote(field, server, remote)
+    if isinstance(checked, McpRemote) and not allowed[checked.kind]:
+        rule = f"the agent does not advertise mcpCapabilities.{checked.kind}"
+        raise Refusal("invalid_params", f"Invalid params: {field}: {rule}", field=field, rule=rule)
+    if isinstance(checked, McpStdio):
+        absolute(f"{field}.command", checked.command)
+    return checked
+
+
+def _remote(field: str, server: dict[str, Any], kind: type[McpRemote]) -> McpRemote:
+    try:
+        return msgspec.convert(server, kind)
+    except msgspec.ValidationError as problem:
+        raise _refused(problem, field) from None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from mockagent.message import Message
-from mockagent.script.agent import Prompt
+from mockagent.script.match import command_of
+from mockagent.script.prompt import Prompt
 from mockagent.world.history import Part
 
 
@@ -25,10 +26,7 @@ def read(message: Message) -> Prompt:
 def facts(message: Message) -> dict[str, Any]:
     """`prompt`, and `command` where it is one."""
     text = "\n".join(block["text"] for block in _blocks(message) if isinstance(block.get("text"), str))
-    told: dict[str, Any] = {"prompt": text}
-    if text.startswith("/"):
-        told["command"] = text[1:].split(None, 1)[0] if text[1:].strip() else ""
-    return told
+    return {"prompt": text, "command": command_of(text)}
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:

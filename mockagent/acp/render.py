@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 
 from mockagent.acp.params import ClientCapabilities
+from mockagent.acp.paths import absolute
 from mockagent.scenario import model
 from mockagent.script.output import Info, Permission, Surface, Text, ToolCall, ToolUpdate
+from mockagent.script.settings import mode_option, offered, values
 from mockagent.world.sessions import Session
 
 CHUNKS = {"say": "agent_message_chunk", "think": "agent_thought_chunk", "user": "user_message_chunk"}
@@ -34,8 +36,8 @@ def _with_meta(body: Update, meta: dict[str, Any] | None) -> Update:
 
 def block(part: Any) -> dict[str, Any]:
     """A content block of ACP from a part in the scenario's form: text, `{image: ...}`, `{link: ...}`, ..."""
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
+    if not isinstance(part, dict):  # a placeholder may have brought any JSON value
+        return {"type": "text", "text": part if isinstance(part, str) else msgspec.json.encode(part).decode()}
     if "type" in part:  # written, or received, as ACP writes it
         return dict(part)
     for key, make in _BLOCKS.items():
@@ -49,6 +51,12 @@ def _binary(key: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         source = part[key]
         if "data" in part:
             data, mime = part["data"], part.get("mime")
+        elif source.startswith("data:"):
+            data, mime = _data_address(source)
+        elif source.startswith(
+            ("http://", "https://")
+        ):  # ACP's blocks hold the data itself, and nobody fetches it here
+            return _link({"link": source, **part})
         else:
             data, mime = _read_file(source)
         made = {"type": key, "data": data, "mimeType": part.get("mime") or mime or _DEFAULT_MIME[key]}
@@ -58,6 +66,18 @@ def _binary(key: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
 
 
 _DEFAULT_MIME = {"image": "image/png", "audio": "audio/wav"}
+
+
+def _data_address(address: str) -> tuple[str, str | None]:
+    """What a `data:` address holds, as base64, with its media type."""
+    import base64
+    from urllib.parse import unquote_to_bytes
+
+    head, _, body = address[len("data:") :].partition(",")
+    mime = head.partition(";")[0] or None
+    if head.endswith(";base64"):
+        return body, mime
+    return base64.b64encode(unquote_to_bytes(body)).decode("ascii"), mime
 
 
 def _read_file(path: str) -> tuple[str, str | None]:
@@ -76,8 +96,11 @@ def _link(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resource(part: Mapping[str, Any]) -> dict[str, Any]:
-    inner = {("mimeType" if key == "mime" else key): value for key, value in part["resource"].items()}
+    inner = {_RESOURCE.get(key, key): value for key, value in part["resource"].items()}
     return _beside({"type": "resource", "resource": inner}, part, {})
+
+
+_RESOURCE = {"mime": "mimeType", "meta": "_meta"}
 
 
 def _text(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,16 +123,6 @@ _BLOCKS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
-def absolute(path: str, cwd: str) -> str:
-    """A path as ACP wants all of them: a scenario's relative ones start at the session's working directory.
-
-    Source: ACP v1, "Overview", argument requirements.
-    """
-    if path.startswith(("/", "\\")) or (len(path) > 1 and path[1] == ":"):
-        return path
-    return f"{cwd.rstrip('/')}/{path}"
-
-
 def tool_content(content: Any, cwd: str) -> Any:
     """`content` of a tool call: text, `{diff: ...}`, `{terminal: ID}`, blocks; None stays null."""
     if content is None:
@@ -122,9 +135,9 @@ def _tool_part(part: Any, cwd: str) -> dict[str, Any]:
         if "diff" in part:
             diff = part["diff"]
             made = {"type": "diff", "path": absolute(diff["path"], cwd), "newText": diff["new"]}
-            return made | ({"oldText": diff["old"]} if "old" in diff else {})
+            return _beside(made | ({"oldText": diff["old"]} if "old" in diff else {}), part, {})
         if "terminal" in part:
-            return {"type": "terminal", "terminalId": part["terminal"]}
+            return _beside({"type": "terminal", "terminalId": part["terminal"]}, part, {})
         if part.get("type") in ("content", "diff", "terminal"):
             return part
     return {"type": "content", "content": block(part)}
@@ -203,40 +216,55 @@ def info(item: Info) -> Update:
     return {"sessionUpdate": "session_info_update"} | {_INFO[key]: value for key, value in item.fields.items()}
 
 
-def surface(item: Surface, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
-    """Everything else that a session shows; None if this client did not advertise that it can take it."""
+def surface(item: Surface, session: Session, agent: model.Agent, client: ClientCapabilities) -> list[Update]:
+    """Everything else that a session shows; nothing if this client did not advertise that it can take it."""
     gate = _GATES.get(item.verb)
     if gate is not None and not gate(client):
-        return None
+        return []
     body = _SURFACE[item.verb](item.payload, session, agent, client)
-    return None if body is None else _with_meta(body, item.meta)
+    return [_with_meta(body, item.meta), *_also(item, session, agent, client)]
 
 
-def _plan(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _also(item: Surface, session: Session, agent: model.Agent, client: ClientCapabilities) -> list[Update]:
+    """A mode is told in both ways where the agent has both: clients look at one of them only.
+
+    Source: Session Config Options, relationship to session modes.
+    """
+    option = mode_option(agent)
+    if option is None or not agent.modes:
+        return []
+    if item.verb == "mode" and item.payload in values(option):
+        return [_option(None, session, agent, client)]
+    if item.verb == "option" and item.payload["id"] == option.id and session.mode == item.payload["value"]:
+        return [_mode(session.mode, session, agent, client)]
+    return []
+
+
+def _plan(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "plan", "entries": list(payload)}
 
 
-def _usage(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _usage(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "usage_update", **payload}
 
 
-def _commands(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _commands(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "available_commands_update", "availableCommands": [command(entry) for entry in payload]}
 
 
-def _mode(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _mode(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "current_mode_update", "currentModeId": payload}
 
 
-def _option(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _option(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "config_option_update", "configOptions": config_options(session, agent, client) or []}
 
 
-def _notice(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _notice(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     return {"sessionUpdate": "notice", **payload}
 
 
-def _compaction(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update | None:
+def _compaction(payload: Any, session: Session, agent: model.Agent, client: ClientCapabilities) -> Update:
     body = dict(payload)
     id = body.pop("id")
     if "chunk" in body:
@@ -253,7 +281,7 @@ _GATES: dict[str, Callable[[ClientCapabilities], bool]] = {
     "compaction": lambda client: client.compaction,
 }
 
-_SURFACE: dict[str, Callable[[Any, Session, model.Agent, ClientCapabilities], Update | None]] = {
+_SURFACE: dict[str, Callable[[Any, Session, model.Agent, ClientCapabilities], Update]] = {
     "plan": _plan,
     "usage": _usage,
     "commands": _commands,
@@ -289,17 +317,17 @@ def modes(session: Session, agent: model.Agent) -> dict[str, Any] | None:
 
 def config_options(session: Session, agent: model.Agent, client: ClientCapabilities) -> list[dict[str, Any]] | None:
     """All options that this client may be shown, with their values; None when the agent has none."""
-    shown = shown_options(agent, client)
+    shown = shown_options(session, agent, client)
     if not shown:
         return None
     return [_option_state(option, session.config.get(option.id, option.value)) for option in shown]
 
 
-def shown_options(agent: model.Agent, client: ClientCapabilities) -> list[model.Option]:
+def shown_options(session: Session, agent: model.Agent, client: ClientCapabilities) -> list[model.Option]:
     """The options that there are for this client: boolean ones only if it has said that it knows them."""
     return [
         option
-        for option in agent.options
+        for option in offered(agent, session)
         if option.type == "select" or (option.type == "boolean" and client.boolean_options)
     ]
 
@@ -353,6 +381,7 @@ def capabilities(agent: model.Agent) -> dict[str, Any]:
             ("resume", can.resume),
             ("close", can.close),
             ("delete", can.delete),
+            ("fork", can.fork),
             ("additionalDirectories", can.additional_directories),
         )
         if on
@@ -362,5 +391,5 @@ def capabilities(agent: model.Agent) -> dict[str, Any]:
         "promptCapabilities": {"image": can.image, "audio": can.audio, "embeddedContext": can.embedded_context},
         "mcpCapabilities": {"http": can.mcp_http, "sse": can.mcp_sse},
         "sessionCapabilities": session,
-        "auth": {"logout": {}} if agent.auth.methods else {},
+        "auth": {"logout": {}} if agent.auth.methods and agent.auth.logout else {},
     }

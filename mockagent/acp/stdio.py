@@ -19,27 +19,30 @@ from mockagent.script.agent import Agent
 from mockagent.wire.backstage import Backstage, StallingStream
 from mockagent.wire.line import Line
 from mockagent.wire.outgoing import Outgoing
-from mockagent.wire.text import escaped
+from mockagent.wire.text import cut, escaped
 
 EOF_PLAY = 1.5
 """Seconds for which turns that were running at EOF may play on."""
 
-EOF_DRAIN = 0.3
-"""Seconds for which a client that does not read may still take what was written."""
+EOF_DRAIN = 0.2
+"""Seconds for which turns may take to be cancelled, and a client that does not read to take what was written."""
 
 
 class LineFramer:
     """One message a line."""
 
-    def encode(self, message: Message) -> bytes:
-        """The text and its line end; a fault may have chosen another one, or want only ASCII."""
+    def encode(self, message: Message) -> bytes | list[bytes]:
+        """The text and its line end; a fault may have chosen another one, want only ASCII, or several lines."""
         text = message.text
         shape = message.shape
         if shape is None:
             return text + b"\n"
         if shape.escape_ascii:
             text = escaped(text)
-        return text + (b"\n" if shape.newline is None else shape.newline)
+        end = b"\n" if shape.newline is None else shape.newline
+        if shape.pieces:
+            return [piece + end for piece in cut(text, shape.pieces)]
+        return text + end
 
     def encode_burst(self, burst: Burst) -> bytes:
         """All texts, each with its line end."""

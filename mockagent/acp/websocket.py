@@ -7,13 +7,15 @@ Source: ACP proposal "Streamable HTTP & WebSocket Transport", WebSocket.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from mockagent.acp.connection import Connection
-from mockagent.message import Burst, Message
-from mockagent.net.frames import encode_fragments, encode_text, encode_texts
+from mockagent.acp.exchange import Exchange
+from mockagent.message import Burst, Message, Shape
+from mockagent.net.frames import encode_fragments, encode_ping, encode_text, encode_texts
 from mockagent.script.agent import Agent
 from mockagent.wire.backstage import Backstage
 from mockagent.wire.line import Line
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from mockagent.net.http_reply import Responder
 
 CONNECTION_HEADER = "Acp-Connection-Id"
+COOKIE = "acp_affinity"
+"""A cookie that clients have to send back, as a load balancer would set it."""
 PING_INTERVAL = 30.0
 """Seconds between two pings."""
 PING_PATIENCE = 20.0
@@ -32,7 +36,7 @@ PING_PATIENCE = 20.0
 
 
 class FrameFramer:
-    """One message a frame; a fault may want another opcode, fragments, or a line end inside."""
+    """One message a frame; a fault may want another opcode, fragments, a line end inside, or a ping before it."""
 
     def encode(self, message: Message) -> bytes | list[bytes]:
         """The bytes of one message, with its frame header."""
@@ -44,15 +48,22 @@ class FrameFramer:
             text = escaped(text)
         if shape.newline is not None:
             text += shape.newline
-        if shape.pieces:
-            return [encode_text(piece, binary=shape.binary) for piece in cut(text, shape.pieces)]
-        if shape.fragments:
-            return encode_fragments(text, shape.fragments, binary=shape.binary)
-        return encode_text(text, binary=shape.binary)
+        frames = _frames(text, shape)
+        if shape.comment is not None:
+            frames[0] = encode_ping(shape.comment.encode()) + frames[0]
+        return frames if len(frames) > 1 else frames[0]
 
     def encode_burst(self, burst: Burst) -> bytes:
         """All messages, each in its frame, in one piece of bytes."""
         return encode_texts(burst.texts)
+
+
+def _frames(text: bytes, shape: Shape) -> list[bytes]:
+    if shape.pieces:
+        return [encode_text(piece, binary=shape.binary) for piece in cut(text, shape.pieces)]
+    if shape.fragments:
+        return encode_fragments(text, shape.fragments, binary=shape.binary)
+    return [encode_text(text, binary=shape.binary)]
 
 
 async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, responder: Responder) -> None:
@@ -63,22 +74,38 @@ async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, 
         agent: who plays.
         request: the upgrade request, which has passed `handshake_problem`.
         responder: hands out the connection.
+
+    Raises:
+        Broken: a fault has left the client without an answer.
     """
     from mockagent.net.websocket import accept_websocket
 
     peer = backstage.peer("acp", "ws")
-    stream, behind = await responder.take_over()
-    headers = [(CONNECTION_HEADER, backstage.connection_id())]
-    async with accept_websocket(stream, request.head() + behind, extra_headers=headers) as socket:
+    id = backstage.connection_id()
+    cookie = f"{COOKIE}={id}; Path=/acp; HttpOnly; SameSite=Lax"
+    exchange = Exchange(backstage, peer, request, responder)
+    if not await exchange.admit():
+        return
+    headers = await exchange.upgraded({CONNECTION_HEADER: id, "Set-Cookie": cookie})
+    if headers is None:
+        return
+    stream, head = await exchange.take_over()
+    async with accept_websocket(stream, head, extra_headers=headers) as socket:
         line = Line(peer, FrameFramer(), backstage, socket.channel)
         out = Outgoing(peer, backstage, line)
         connection = Connection(backstage, agent, peer, out)
-        stall = backstage.arrive(out)
+        socket.answers_ping = partial(_answers_ping, backstage, out)
+        stall = backstage.arrive(out, agent=agent.scenario.name, address=address(request))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(line.run)
                 nursery.start_soon(socket.ping_loop, PING_INTERVAL, PING_PATIENCE)
+                binary = False
+                await stall.wait()
                 async for message in socket:
+                    if message.binary and not binary:
+                        binary = True
+                        backstage.note("binary_frame", peer)
                     connection.receive(message.data)
                     await stall.wait()
                     await line.with_room()
@@ -86,4 +113,14 @@ async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, 
         finally:
             connection.lost()
             code, reason = socket.closed or (1006, "")
-            backstage.depart(peer, code=code, reason=reason)
+            backstage.depart(peer, code=code, reason=reason, **({"why": "no pong"} if socket.dead else {}))
+
+
+def _answers_ping(backstage: Backstage, out: Outgoing) -> bool:
+    life = backstage.point("ping", out)
+    return life is None or not life.ignore
+
+
+def address(request: Request) -> str:
+    """Where a client connects from, for the log."""
+    return "" if request.peer is None else f"{request.peer[0]}:{request.peer[1]}"
