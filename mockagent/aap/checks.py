@@ -37,8 +37,6 @@ def tools(served: Served, enabled: Sequence[p.EnabledTool], declared: Sequence[p
             raise wrong(f"agent.tools[{index}].name", f"{tool.name!r} is not known: {_words(served.tools)}")
         _once(f"agent.tools[{index}].name", tool.name, seen)
     for index, mine in enumerate(declared):
-        if not mine.name:
-            raise wrong(f"tools[{index}].name", "must not be empty")
         _once(f"tools[{index}].name", mine.name, seen)
 
 

@@ -19,6 +19,7 @@ import trio
 
 from mockagent.aap import kinds
 from mockagent.faults.answer import http_error
+from mockagent.faults.interface import Life
 from mockagent.message import Burst, HttpHead, Message, Origin, Peer, Shape
 from mockagent.net.carry import carry_out
 from mockagent.net.channel import Broken, Bytes, Cut, Op, Rate
@@ -35,6 +36,27 @@ END = Cut()
 STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _JSON = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+
+
+class AnswerLine(Line):
+    """The line of one exchange. What a fault wants behind the end of the answer happens to the connection."""
+
+    def __init__(self, exchange: Exchange, backstage: Backstage) -> None:
+        super().__init__(exchange.peer, exchange, backstage, exchange)
+        self._exchange = exchange
+        self._answered = False
+
+    def put_life(self, act: Life) -> None:
+        """Something happens to the channel, or behind the answer to the connection."""
+        if self._answered:
+            self._exchange.behind(act)
+        else:
+            super().put_life(act)
+
+    def cut(self, how: Cut) -> None:
+        """The answer ends behind what is in the queue now."""
+        self._answered = self._answered or how is END
+        super().cut(how)
 
 
 class Exchange:
@@ -60,7 +82,7 @@ class Exchange:
         self.backstage = backstage
         self.message = message
         self.peer: Peer = message.peer
-        self.line = Line(self.peer, self, backstage, self)
+        self.line = AnswerLine(self, backstage)
         self.out = Outgoing(self.peer, backstage, self.line)
         self.streaming = False
         self.settled = False
@@ -74,6 +96,9 @@ class Exchange:
         self._encoded = b""
         self._body: BodyChannel | None = None
         self._sent = False
+        self._gone = False
+        self._behind: list[Life] = []
+        self._over = False
 
     # --- answering
 
@@ -118,9 +143,7 @@ class Exchange:
         """Sends one event."""
         kind = kinds.event(name)
         self.out.send(
-            Message(
-                kind, data, self.peer, neutral=kinds.LEAVING.get(kind), session=self.message.session, origin=origin
-            )
+            Message(kind, data, self.peer, neutral=kinds.LEAVING.get(kind), session=self.message.session, origin=origin)
         )
 
     def events(self, name: str, texts: list[bytes], origin: Origin) -> None:
@@ -174,24 +197,46 @@ class Exchange:
             origin="handler",
             http=head,
         )
+        message.agent = self.message.agent
         message.follow = then
         self.out.send(message)
 
     # --- the life of the exchange
 
+    def point(self, point: str, session: str | None) -> None:
+        """A point in life has come, for faults."""
+        self.backstage.point(point, self.out, session)
+
+    def behind(self, act: Life) -> None:
+        """Something happens to the connection, behind the answer."""
+        if self._over:
+            self._responder.connection.nursery.start_soon(self._live, act)
+        else:
+            self._behind.append(act)
+
+    async def _live(self, act: Life) -> None:
+        self.backstage.live(act, self.peer)
+        if act.stall_write is not None:
+            await trio.sleep(act.stall_write)
+        if act.cut is not None:
+            await self._responder.connection.end(act.cut)
+
     async def run(self) -> None:
         """Writes the answer; returns when it has left, or the client has.
 
         Raises:
-            Broken: the client left before anything was sent.
+            Broken: the client left before everything was sent; so the answer gets no end that it does not have.
         """
         try:
             await self._write_out()
+            while self._behind:
+                await self._live(self._behind.pop(0))
         finally:
+            self._over = True
             self.on_left()
             self.on_over()
-        if not self._responder.begun:
-            raise Broken("the client left without an answer")
+        if self._gone or not self._responder.begun:
+            raise Broken("the client left without an answer, or in the middle of one")
 
     async def _write_out(self) -> None:
         if self.settled:
@@ -204,6 +249,7 @@ class Exchange:
 
     async def _watch(self, writing: trio.CancelScope) -> None:
         await self._responder.disconnected.wait()
+        self._gone = True
         self.on_left()
         writing.cancel()
         self.line.forsake()

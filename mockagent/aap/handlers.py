@@ -20,6 +20,7 @@ from mockagent.aap.params import wrong
 from mockagent.aap.roster import Served, unauthorized
 from mockagent.errors import Refusal
 from mockagent.faults.interface import Page, Query
+from mockagent.world.cursors import Holder
 from mockagent.world.sessions import Session
 
 if TYPE_CHECKING:
@@ -47,21 +48,21 @@ def _list(service: Service, call: Call) -> None:
     visible = service.roster.open_to(call.token)
     query = call.query
     after = query.get("after")
-    found, following = service.roster.page(visible, after)
+    holder = Holder(call.exchange.peer.id, call.token or "")
+    found, following = service.roster.page(visible, after, holder)
     page = Page(rows=[render.session(served, row) for served, row in found], cursor=following)
     exchange = call.exchange
-    page = exchange.backstage.faults.listing(
-        Query(peer=exchange.peer, request=exchange.message, cursor=after), page
-    )
+    page = exchange.backstage.faults.listing(Query(peer=exchange.peer, request=exchange.message, cursor=after), page)
     body: dict[str, Any] = {"sessions": page.rows}
     if page.cursor is not None or page.null_cursor:
         body["next"] = page.cursor
-    exchange.reply(200, body, then=partial(_listed, visible))
+    exchange.reply(200, body, then=partial(_listed, exchange, found))
 
 
-def _listed(visible: list[Served]) -> None:
-    for served in visible:
-        served.agent.event("session_listed", None)
+def _listed(exchange: Exchange, found: list[tuple[Served, Session]]) -> None:
+    exchange.point("session_listed", None)
+    for served, session in found:
+        served.agent.listed([session])
 
 
 def _create(service: Service, call: Call) -> None:
@@ -79,8 +80,13 @@ def _create(service: Service, call: Call) -> None:
     checks.seeds(body.messages)
     session = service.roster.create(served)
     _furnish(session, body)
-    opened = partial(served.agent.opened, session)
+    opened = partial(_opened, call.exchange, served, session)
     call.exchange.reply(201, {"sessionId": session.id}, session=session.id, then=opened)
+
+
+def _opened(exchange: Exchange, served: Served, session: Session) -> None:
+    exchange.point("session_opened", session.id)
+    served.agent.opened(session)
 
 
 def _furnish(session: Session, body: p.CreateSession) -> None:
@@ -99,7 +105,6 @@ def _delete(service: Service, call: Call) -> None:
     served, session = service.find(call)
     served.agent.close(session)
     served.agent.world.sessions.delete(session)
-    service.turns.forget(session)
     call.exchange.reply(204)
 
 

@@ -37,10 +37,10 @@ from mockagent.script.output import (
 from mockagent.world.sessions import Session
 
 if TYPE_CHECKING:
-    from mockagent.script.agent import Waiting
-    from mockagent.script.run import Run
     from mockagent.aap.roster import Served
     from mockagent.aap.turns import Turns
+    from mockagent.script.prompt import Waiting
+    from mockagent.script.run import Run
 
 _PLENTY = 1024
 
@@ -69,8 +69,9 @@ class TurnOutput:
 
     @property
     def room(self) -> int:
-        """Room on the way to the client."""
-        return self.exchange.line.room
+        """Room on the way to the client; none for the moment between its going and our noticing."""
+        line = self.exchange.line
+        return 0 if line.broken and not self.ended else line.room
 
     @property
     def peer(self) -> Peer:
@@ -81,6 +82,11 @@ class TurnOutput:
         """Each answer is a client of its own: nothing but the answer leads to it."""
         mine: Output = self
         return other is mine
+
+    def saw(self, event: str, session: str | None) -> None:
+        """A point in the life of its turn, for faults."""
+        if event in ("turn_started", "turn_ended") and session == self.session.id:
+            self.exchange.point(event, session)
 
     # --- the answer
 
@@ -306,6 +312,48 @@ class WholeOutput(TurnOutput):
 
     def _tool_result(self, id: str, content: Any, origin: Origin) -> None:
         self._made.result(id, content)
+
+
+class Bystander:
+    """An answer as a member of the session's audience: it carries what others play there, but never their turns."""
+
+    def __init__(self, output: TurnOutput) -> None:
+        self._output = output
+
+    @property
+    def room(self) -> int:
+        """The answer's."""
+        return self._output.room
+
+    @property
+    def peer(self) -> Peer:
+        """The answer's."""
+        return self._output.peer
+
+    def same_client(self, other: Output) -> bool:
+        """Whether it stands for that answer."""
+        return other is self._output or (isinstance(other, Bystander) and other._output is self._output)
+
+    def emit(self, item: Item, origin: Origin) -> bool:
+        """Hands on what belongs to no turn."""
+        return origin != "turn" and self._output.emit(item, origin)
+
+    def admit(self, tool: ToolCall, ask: bool) -> Admission:
+        """See `TurnOutput`."""
+        return self._output.admit(tool, ask)
+
+    def ask(self, need: Need, ticket: Ticket, origin: Origin) -> bool:
+        """Only a turn can wait for a client."""
+        return False
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Nothing was asked."""
+
+    def parked(self, open: Sequence[Ticket]) -> None:
+        """Concerns turns."""
+
+    def end(self, how: Stop | Fail) -> None:
+        """Concerns turns."""
 
 
 OUTPUTS: dict[str, type[TurnOutput]] = {"delta": DeltaOutput, "message": MessageOutput, "none": WholeOutput}

@@ -8,7 +8,7 @@ Source: AAP endpoints page, `POST /sessions` and `POST /sessions/:id/turns`; pag
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -43,7 +43,7 @@ class ImageBlock(Body, frozen=True, kw_only=True, tag_field="type", tag="image")
 
 
 AnyBlock = TextBlock | ThinkingBlock | ToolUseBlock | ImageBlock
-UserBlock = TextBlock | ImageBlock
+"""The schema of AAP allows every block in every message."""
 
 
 # --- messages
@@ -54,7 +54,7 @@ class SystemMessage(Body, frozen=True, kw_only=True, tag_field="role", tag="syst
 
 
 class UserMessage(Body, frozen=True, kw_only=True, tag_field="role", tag="user"):
-    content: str | list[UserBlock]
+    content: str | list[AnyBlock]
 
 
 class AssistantMessage(Body, frozen=True, kw_only=True, tag_field="role", tag="assistant"):
@@ -65,7 +65,7 @@ class ToolMessage(Body, frozen=True, kw_only=True, tag_field="role", tag="tool")
     """The result of a tool call."""
 
     tool_call_id: str
-    content: str | list[UserBlock]
+    content: str | list[AnyBlock]
 
 
 class PermissionMessage(Body, frozen=True, kw_only=True, tag_field="role", tag="tool_permission"):
@@ -93,10 +93,10 @@ class EnabledTool(Body, frozen=True, kw_only=True):
 class ClientTool(Body, frozen=True, kw_only=True):
     """A tool that the client runs itself."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str
     parameters: dict[str, Any]
     title: str | msgspec.UnsetType = msgspec.UNSET
-    description: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class AgentConfig(Body, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class CreateSession(Body, frozen=True, kw_only=True):
 class Turn(Body, frozen=True, kw_only=True):
     """Body of `POST /sessions/:id/turns`."""
 
-    messages: list[TurnMessage]
+    messages: Annotated[list[TurnMessage], msgspec.Meta(min_length=1)]
     agent: AgentOverride = AgentOverride()
     stream: Literal["delta", "message", "none"] = "none"
     tools: list[ClientTool] | msgspec.UnsetType = msgspec.UNSET
@@ -136,8 +136,8 @@ _MISSING = "Object missing required field `"
 _ALLOWED = {
     ("Turn", "role"): "one of user, tool, tool_permission",
     ("CreateSession", "role"): "one of system, user, assistant, tool",
-    ("Turn", "type"): "one of text, image",
-    ("CreateSession", "type"): "one of text, image (an assistant's also thinking, tool_use)",
+    ("Turn", "type"): "one of text, thinking, tool_use, image",
+    ("CreateSession", "type"): "one of text, thinking, tool_use, image",
     ("Turn", "stream"): "one of delta, message, none",
 }
 

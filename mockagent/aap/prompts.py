@@ -12,7 +12,8 @@ from typing import Any
 from mockagent.aap.params import UserMessage
 from mockagent.aap.transcript import parts
 from mockagent.message import Message
-from mockagent.script.agent import Prompt
+from mockagent.script.match import command_of
+from mockagent.script.prompt import Prompt
 
 
 def read(message: Message, said: UserMessage) -> Prompt:
@@ -49,10 +50,7 @@ def around(message: Message) -> dict[str, Any]:
 def facts(message: Message) -> dict[str, Any]:
     """`prompt`, and `command` where it is one: of the user's message, or of the results that come back."""
     text = "\n".join(_texts(message.data))
-    told: dict[str, Any] = {"prompt": text}
-    if text.startswith("/"):
-        told["command"] = text[1:].split(None, 1)[0] if text[1:].strip() else ""
-    return told
+    return {"prompt": text, "command": command_of(text)}
 
 
 def _texts(body: Any) -> list[str]:
@@ -65,5 +63,6 @@ def _texts(body: Any) -> list[str]:
         if isinstance(content, str):
             texts.append(content)
         elif isinstance(content, list):
-            texts += [words for piece in content if isinstance(piece, dict) and isinstance(words := piece.get("text"), str)]
+            pieces = [piece.get("text") for piece in content if isinstance(piece, dict)]
+            texts += [words for words in pieces if isinstance(words, str)]
     return texts

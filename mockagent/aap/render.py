@@ -7,7 +7,6 @@ Source: AAP endpoints page, `GET /meta`, `GET /sessions/:id`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mockagent.aap.checks import choices
@@ -92,9 +91,7 @@ def session(served: Served, session: Session) -> dict[str, Any]:
     agent: dict[str, Any] = {"name": served.name}
     if session.tools:
         agent["tools"] = [{"name": name, "trust": trust} for name, trust in session.tools.items()]
-    options = {
-        id: _shown(option, session.config.get(id, option.value)) for id, option in served.options.items()
-    }
+    options = {id: _shown(option, session.config.get(id, option.value)) for id, option in served.options.items()}
     if options:
         agent["options"] = options
     body: dict[str, Any] = {"sessionId": session.id, "agent": agent}
@@ -106,17 +103,6 @@ def session(served: Served, session: Session) -> dict[str, Any]:
 def stop_reason(reason: str) -> str:
     """A stop reason in AAP's words."""
     return STOP_REASONS.get(reason, reason)
-
-
-def secrets(agents: list[Served]) -> Mapping[str, list[str]]:
-    """Where secrets stand in what clients send: pointers by kind, for whoever keeps what was said."""
-    pointers = [
-        f"/agent/options/{id.replace('~', '~0').replace('/', '~1')}"
-        for served in agents
-        for id, option in served.options.items()
-        if option.type == "secret"
-    ]
-    return {"POST /sessions": pointers, "POST /sessions/*/turns": pointers} if pointers else {}
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -5,15 +5,16 @@ Source: AAP endpoints page, `GET /meta`, `GET /sessions`, authentication.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mockagent.errors import Refusal
 from mockagent.scenario import model
 from mockagent.script.agent import Agent
+from mockagent.world.cursors import Cursors, Holder, Share, refused
 from mockagent.world.sessions import Session
 
 _NEXT = "~"
-"""Parts the number of an agent from its own cursor, in a list that runs over several agents."""
+"""Parts the number of an agent from the cursor in its part, in a list that runs over several agents."""
 
 
 class Served:
@@ -61,6 +62,14 @@ class Roster:
         for agent in agents:
             if agent.scenario.agent.aap:
                 self.members.append(Served(self._free_name(agent.scenario.agent.name), agent))
+        self._numbers = [str(number) for number in range(len(self.members))]
+        if len(self.members) > 1:
+            first = agents[0]
+            self._page_size = first.scenario.sessions.page_size
+            self._cursors = [
+                Cursors(first.scenario.sessions.cursor, first.world.sessions.cursors.process + number)
+                for number in range(len(self.members))
+            ]
 
     def _free_name(self, name: str) -> str:
         """Names have to be unique on a server; scenarios do not know of each other."""
@@ -101,9 +110,17 @@ class Roster:
             raise unauthorized(token)
         return found
 
+    def hidden(self) -> Iterator[tuple[Served, list[str]]]:
+        """The agents with sessions whose ids lead elsewhere, and these ids: scenarios do not know of each other."""
+        for served in self.members:
+            stored = served.agent.scenario.sessions.stored
+            ids = [session.id for session in stored if self._first(session.id) is not served]
+            if ids:
+                yield served, ids
+
     # --- finding
 
-    def named(self, name: str) -> Served | None:
+    def named(self, name: object) -> Served | None:
         """The agent of that name."""
         return next((served for served in self.members if served.name == name), None)
 
@@ -114,13 +131,13 @@ class Roster:
             Refusal: `session_not_found`, or `auth_required` if the token does not open its agent, or any.
         """
         self.open_to(token)
-        for served in self.members:
-            session = served.agent.world.sessions.get(id)
-            if session is not None:
-                if not served.admits(token):
-                    raise unauthorized(token)
-                return served, session
-        raise Refusal("session_not_found", f"There is no session {id!r}")
+        served = self._first(id)
+        session = served.agent.world.sessions.get(id) if served is not None else None
+        if served is None or session is None:
+            raise Refusal("session_not_found", f"There is no session {id!r}")
+        if not served.admits(token):
+            raise unauthorized(token)
+        return served, session
 
     def create(self, served: Served) -> Session:
         """A new session, with an id that no other agent of the server has given out."""
@@ -132,12 +149,16 @@ class Roster:
                 return session
             sessions.delete(session)
 
-    def page(self, visible: Sequence[Served], after: str | None) -> tuple[list[tuple[Served, Session]], str | None]:
-        """One page of the list: the sessions of the first agent, then those of the next.
+    def page(
+        self, visible: Sequence[Served], after: str | None, holder: Holder
+    ) -> tuple[list[tuple[Served, Session]], str | None]:
+        """One page of the list: the sessions of the first agent, then those of the next, as the first one's scenario
+        wants pages and cursors.
 
         Args:
             visible: whose sessions.
             after: what the page before gave as `next`.
+            holder: who asks.
 
         Returns:
             The rows, and the cursor of the next page or None.
@@ -145,31 +166,37 @@ class Roster:
         Raises:
             Refusal: `invalid_cursor`.
         """
-        index, cursor = self._place(visible, after)
-        while index < len(visible):
-            served = visible[index]
-            rows, further = served.agent.world.sessions.page(None, cursor)
-            following = None if further is None else self._cursor(visible, index, further)
-            if further is None and self._more(visible, index):
-                following = f"{index + 1}{_NEXT}"
-            if rows or following is None:
-                return [(served, row) for row in rows], following
-            index, cursor = index + 1, None
-        return [], None
+        if len(self.members) == 1:
+            rows, following = self.members[0].agent.page(None, after, holder)
+            return [(self.members[0], row) for row in rows], following
+        index, cursor = self._place(after)
+        found: list[tuple[Served, Session]] = []
+        for at in range(index, len(self.members)):
+            served = self.members[at]
+            if served in visible:
+                share = Share(self._page_size - len(found), self._cursors[at])
+                rows, further = served.agent.page(None, cursor, holder, share)
+                found += [(served, row) for row in rows]
+                if further is not None:
+                    return self._reachable(found), f"{at}{_NEXT}{further}"
+            cursor = None
+        return self._reachable(found), None
 
-    def _place(self, visible: Sequence[Served], after: str | None) -> tuple[int, str | None]:
-        if after is None or len(visible) <= 1:
-            return 0, after
+    def _place(self, after: str | None) -> tuple[int, str | None]:
+        if after is None:
+            return 0, None
         number, parted, cursor = after.partition(_NEXT)
-        if not (parted and number.isdecimal() and int(number) < len(visible)):
-            raise Refusal("invalid_cursor", f"Invalid cursor: {after!r} was not given out by this list")
-        return int(number), cursor or None
+        if not (parted and number in self._numbers):
+            raise refused("garbage")
+        return self._numbers.index(number), cursor
 
-    def _cursor(self, visible: Sequence[Served], index: int, cursor: str) -> str:
-        return f"{index}{_NEXT}{cursor}" if len(visible) > 1 else cursor
+    def _reachable(self, found: list[tuple[Served, Session]]) -> list[tuple[Served, Session]]:
+        """Without those whose id leads to a session of an agent before theirs."""
+        return [(served, row) for served, row in found if self._first(row.id) is served]
 
-    def _more(self, visible: Sequence[Served], index: int) -> bool:
-        return any(len(served.agent.world.sessions) for served in visible[index + 1 :])
+    def _first(self, id: str) -> Served | None:
+        """The agent that a session's id leads to."""
+        return next((served for served in self.members if served.agent.world.sessions.get(id) is not None), None)
 
 
 def unauthorized(token: str | None) -> Refusal:

@@ -23,6 +23,7 @@ from mockagent.aap.roster import Roster, Served
 from mockagent.aap.turns import Turns
 from mockagent.errors import Refusal
 from mockagent.faults.interface import Drop, Life, Pass, Play, Reply
+from mockagent.faults.listing import with_cursor
 from mockagent.message import Fate, HttpHead, Message, Peer
 from mockagent.net.http_message import Request
 from mockagent.net.http_reply import Responder
@@ -86,7 +87,12 @@ class Service:
         self.base = base.rstrip("/")
         self.roster = Roster(agents)
         self.turns = Turns()
+        for served, ids in self.roster.hidden():
+            words = "over AAP these ids lead to an agent before it"
+            backstage.complain(f"sessions of agent {served.name!r} that cannot be reached: {', '.join(ids)}; {words}")
+        self._agents = agents
         self._backstage = backstage
+        backstage.on_restart.append(self._restart)
         self._gate = gate or Gate("127.0.0.1")
         self._depth = self.base.count("/")
         self._exchanges = 0
@@ -105,6 +111,7 @@ class Service:
         exchange = Exchange(self._backstage, message, responder, common)
         stall = self._arrive(peer, fresh, exchange, responder)
         self._backstage.stage.clock.activity()
+        self._backstage.stir()
         self._backstage.taps.saw(message, "in", Fate.INTACT)
         if unreadable is not None:
             self._backstage.taps.malformed(peer, request.body, unreadable)
@@ -112,6 +119,16 @@ class Service:
         self._take(exchange, request, pattern, unreadable)
         await exchange.run()
         await stall.wait()
+
+    def shutdown(self) -> None:
+        """The server ends: answers under way get their end, so that no client takes a part for the whole."""
+        self.turns.stop()
+
+    def _restart(self) -> None:
+        """Everything begins anew: answers under way end, and the agents may be others now."""
+        turns, self.turns = self.turns, Turns()
+        self.roster = Roster(self._agents)
+        turns.stop()
 
     # --- connections
 
@@ -132,9 +149,7 @@ class Service:
 
     # --- requests
 
-    def _message(
-        self, request: Request, pattern: tuple[str | None, ...] | None, peer: Peer, data: Any
-    ) -> Message:
+    def _message(self, request: Request, pattern: tuple[str | None, ...] | None, peer: Peer, data: Any) -> Message:
         path = request.path[len(self.base) :] if request.path.startswith(self.base) else request.path
         kind = f"{request.method} {path or '/'}"
         self._exchanges += 1
@@ -146,7 +161,7 @@ class Service:
             headers=dict(request.headers.items()),
         )
         session = request.segments[self._depth + 1] if pattern is not None and None in pattern else None
-        return Message(
+        message = Message(
             kind,
             data,
             peer,
@@ -156,6 +171,15 @@ class Service:
             method=kind,
             http=head,
         )
+        if message.neutral == "create":
+            message.agent = self._wanted(data)
+        return message
+
+    def _wanted(self, body: Any) -> int | None:
+        """Position of the agent that a new session is for, as far as the body says."""
+        config = body.get("agent") if isinstance(body, dict) else None
+        served = self.roster.named(config.get("name")) if isinstance(config, dict) else None
+        return None if served is None else self._agents.index(served.agent)
 
     def _heard(self, message: Message, pattern: tuple[str | None, ...] | None) -> None:
         """Tells those who wait for a request: by its endpoint, or by its neutral kind."""
@@ -163,9 +187,9 @@ class Service:
             return
         name = f"{message.http.method} /{'/'.join('*' if part is None else part for part in pattern)}"
         for served in self.roster.members:
-            served.agent.heard(name, message.session, message.data)
+            served.agent.listeners.heard(name, message.session, message.data)
             if message.neutral is not None:
-                served.agent.heard(message.neutral, message.session, message.data)
+                served.agent.listeners.heard(message.neutral, message.session, message.data)
 
     def _take(
         self, exchange: Exchange, request: Request, pattern: tuple[str | None, ...] | None, unreadable: str | None
@@ -215,9 +239,10 @@ class Service:
     def _call(self, handler: handlers.Handler, call: Call) -> None:
         exchange = call.exchange
         try:
-            handler(self, call)
-        except Refusal as refused:
-            handlers.refusal(exchange, refused)
+            try:
+                handler(self, call)
+            except Refusal as refused:
+                self._refuse_or(handler, call, refused)
         except handlers.NotThere as missing:
             exchange.reply(404, handlers.error("not_found", str(missing)))
         except Exception as error:  # a mistake of ours: this request fails, everything else goes on
@@ -226,6 +251,30 @@ class Service:
             self._backstage.note("bug", exchange.peer, exchange.message.session, error=words)
             if not (exchange.streaming or exchange.complete):
                 handlers.refusal(exchange, Refusal("internal_error"))
+
+    def _refuse_or(self, handler: handlers.Handler, call: Call, refused: Refusal) -> None:
+        """Answers with an error, or with what the scenario wants in its place."""
+        exchange = call.exchange
+        instead = self._backstage.faults.refusing(exchange.message, refused.name)
+        if instead is None:
+            handlers.refusal(exchange, refused)
+        elif instead.do is None:
+            exchange.fail(instead.error)
+        elif instead.do == "empty":
+            exchange.reply(200, {"sessions": []} if exchange.message.neutral == "list" else {})
+        else:
+            try:
+                self._again(handler, call, instead.do)
+            except Refusal as again:
+                handlers.refusal(exchange, again)
+
+    def _again(self, handler: handlers.Handler, call: Call, do: str) -> None:
+        """Tries again, with the session made or the cursor forgotten."""
+        if do == "first_page":
+            call.exchange.message = with_cursor(call.exchange.message, None)
+        else:
+            self.roster.open_to(call.token)[0].agent.world.sessions.create(None, id=call.session)
+        handler(self, call)
 
     def find(self, call: Call) -> tuple[Served, Session]:
         """The session that a request is about, with its agent.

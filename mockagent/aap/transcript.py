@@ -32,6 +32,7 @@ class Transcript:
         self._blocks: list[dict[str, Any]] = []
         self._texts: list[tuple[dict[str, Any], list[str]]] = []
         self._open: dict[tuple[str, str | None], list[str]] = {}
+        self._listed = False  # a part came as a block: the message stays a list of blocks
 
     def say(self, role: str, parts: Iterable[Part], message_id: str | None, *, starts: bool = True) -> None:
         """Adds what the agent says or thinks; pieces of one message come together in one block."""
@@ -39,6 +40,7 @@ class Transcript:
         if starts and message_id is None:
             self._open.pop(key, None)
         for part in parts:
+            self._listed = self._listed or not isinstance(part, str)
             text = part if isinstance(part, str) else part.get("text")
             if not isinstance(text, str):
                 self._blocks.append(block(part))
@@ -58,27 +60,29 @@ class Transcript:
 
     def result(self, id: str, content: Any) -> None:
         """Adds the result of a tool."""
-        self._close()
+        self.close()
         self._messages.append({"role": "tool", "toolCallId": id, "content": content})
 
     def other(self, message: dict[str, Any]) -> None:
         """Adds a message that is not the agent's."""
-        self._close()
+        self.close()
         self._messages.append(message)
 
     def messages(self) -> list[dict[str, Any]]:
         """All messages so far."""
-        self._close()
+        self.close()
         return self._messages
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """The assistant's message is complete; what comes now is another one."""
         for made, pieces in self._texts:
             made[made["type"]] = "".join(pieces)
         blocks, self._blocks = self._blocks, []
         self._texts.clear()
         self._open.clear()
         if blocks:
-            alone = len(blocks) == 1 and blocks[0]["type"] == "text"
+            alone = len(blocks) == 1 and blocks[0]["type"] == "text" and not self._listed
+            self._listed = False
             self._messages.append({"role": "assistant", "content": blocks[0]["text"] if alone else blocks})
 
 
@@ -104,6 +108,9 @@ def tool_content(value: Any) -> str | list[dict[str, Any]]:
     return msgspec.json.encode(value).decode()
 
 
+_OWN = ("thinking", "tool_use")
+"""Blocks that only AAP has."""
+
 _CONTENT = ("type", "text", "image", "link", "resource", "diff", "terminal")
 
 
@@ -117,6 +124,8 @@ def block(part: Any) -> dict[str, Any]:
         return {"type": "text", "text": part}
     if part.get("type") == "content" and isinstance(part.get("content"), dict):
         return block(part["content"])
+    if "aap" in part or part.get("type") in _OWN:
+        return dict(part.get("aap", part))
     if "url" in part:
         return {"type": "image", "url": part["url"]}
     if isinstance(part.get("text"), str):
@@ -149,8 +158,11 @@ def parts(content: str | list[Any]) -> list[Part]:
 
 
 def _part(piece: Any) -> Part:
-    if not isinstance(piece, p.ImageBlock):
+    if isinstance(piece, p.TextBlock):
         return {"type": "text", "text": piece.text}
+    if not isinstance(piece, p.ImageBlock):
+        own = msgspec.to_builtins(piece)
+        return {"text": own.get("thinking") or msgspec.json.encode(own).decode(), "aap": own}
     scheme, _, rest = piece.url.partition(":")
     if scheme.lower() != "data":
         return {"link": piece.url, "url": piece.url}
@@ -170,6 +182,8 @@ def full(session: Session) -> list[dict[str, Any]]:
     results = sorted(_returned(session), key=lambda found: found[0], reverse=True)
     for index, entry in enumerate(session.history.entries):
         _put_results(made, results, index)
+        if isinstance(entry, Called | Said) and entry.begins:
+            made.close()
         if isinstance(entry, Called):
             made.call(entry.id, entry.name, entry.input)
         elif isinstance(entry, Said):
@@ -208,7 +222,7 @@ def _put_said(made: Transcript, entry: Said) -> None:
 
 
 def _content(parts: list[Part]) -> str | list[dict[str, Any]]:
-    if all(isinstance(part, str) for part in parts):
+    if parts and all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
     return [block(part) for part in parts]
 
@@ -249,6 +263,7 @@ def seed(session: Session, messages: Iterable[Any], client_tools: Iterable[str])
 
 def _seed_assistant(session: Session, message: p.AssistantMessage, mine: frozenset[str]) -> None:
     history = session.history
+    first = len(history.entries)
     for piece in [message.content] if isinstance(message.content, str) else message.content:
         if isinstance(piece, str):
             history.say("say", [piece], None)
@@ -258,10 +273,11 @@ def _seed_assistant(session: Session, message: p.AssistantMessage, mine: frozens
             history.call(Called(id=piece.tool_call_id, name=piece.name, input=piece.input, fields=fields, side=side))
         elif isinstance(piece, p.ThinkingBlock):
             history.say("think", [piece.thinking], None)
-        elif isinstance(piece, p.TextBlock):
-            history.say("say", [piece.text], None)
         else:
             history.say("say", [_part(piece)], None)
+    for entry in history.entries[first : first + 1]:
+        if isinstance(entry, Called | Said):
+            entry.begins = True
 
 
 def result(content: str | list[Any]) -> Any:

@@ -17,12 +17,12 @@ import msgspec
 from mockagent.aap import checks, prompts, render
 from mockagent.aap import params as p
 from mockagent.aap.exchange import Exchange
-from mockagent.aap.output import OUTPUTS, TurnOutput
+from mockagent.aap.output import OUTPUTS, Bystander, TurnOutput
 from mockagent.aap.params import wrong
 from mockagent.aap.roster import Served
 from mockagent.aap.transcript import denial, open_calls, result, tool_content
-from mockagent.script.agent import Prompt
-from mockagent.script.output import Answer, Permission, Ticket
+from mockagent.script.output import Answer, Permission, Stop, Ticket, ToolUpdate
+from mockagent.script.prompt import Prompt
 from mockagent.script.run import Run
 from mockagent.world.history import Called
 from mockagent.world.sessions import Session
@@ -63,6 +63,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._parked: dict[str, Parked] = {}
+        self._open: set[TurnOutput] = set()
 
     # --- a request
 
@@ -80,7 +81,7 @@ class Turns:
         """
         said, replies = _shape(body)
         self._check(served, session, body)
-        parked = self._waiting(session)
+        parked = self._waiting(served, session)
         policy = served.agent.scenario.sessions.busy
         if served.agent.running(session) and parked is None and (policy not in _WAITING or replies):
             exchange.fail(policy if policy not in _WAITING else "busy")
@@ -95,8 +96,10 @@ class Turns:
         _override(session, body)
         output = OUTPUTS[body.stream](self, served, session, exchange)
         exchange.on_left = output.left
-        exchange.on_over = partial(served.agent.leave, output, session.id)
-        served.agent.join(session, output)
+        exchange.on_over = partial(self._answered, output)
+        self._open.add(output)
+        served.agent.on_event.append(output.saw)
+        served.agent.presence.join(session, Bystander(output))
         if said is not None:
             self._begin(output, prompts.read(exchange.message, said))
         elif parked is not None:
@@ -122,9 +125,9 @@ class Turns:
 
     def _begin(self, output: TurnOutput, prompt: Prompt) -> None:
         agent, session = output.served.agent, output.session
-        opens = session.state != "active"
-        session.state = "active"
-        if opens:
+        if session.state != "active":
+            agent.world.sessions.activate(session)
+            output.exchange.point("session_opened", session.id)
             agent.opened(session)
         output.turn = agent.prompt(session, prompt, output)
         if not output.ended:
@@ -133,6 +136,7 @@ class Turns:
     def _go_on(self, output: TurnOutput, parked: Parked, replies: Sequence[Reply]) -> None:
         session = output.session
         del self._parked[session.id]
+        output.served.agent.unparked(parked.run)
         output.turn = parked.run
         parked.run.attach(output)
         output.begin()
@@ -140,9 +144,10 @@ class Turns:
             parked.calls[reply.tool_call_id].settle(_answer(reply))
 
     def _begin_with_results(self, output: TurnOutput, replies: Sequence[Reply]) -> None:
-        """Results for calls that no turn waits for: they are stored, and the turn that the scenario has for them plays."""
+        """Results for calls that no turn waits for: they are stored, and the turn plays that answers them."""
         history = output.session.history
         texts: list[str] = []
+        ran: list[str] = []
         for reply in replies:
             if isinstance(reply, p.ToolMessage):
                 value = result(reply.content)
@@ -150,6 +155,7 @@ class Turns:
                 texts.append(_in_words(value))
             elif reply.granted:
                 history.update(reply.tool_call_id, {"status": "completed"}, "")
+                ran.append(reply.tool_call_id)
             else:
                 reason = _reason(reply)
                 history.update(reply.tool_call_id, {"status": "failed"}, None, reason)
@@ -157,6 +163,18 @@ class Turns:
         first = history.find(replies[0].tool_call_id)
         tool = first.name if first is not None else None
         self._begin(output, prompts.resumed(output.exchange.message, "\n".join(texts), tool))
+        for id in ran:  # no step says what they give
+            output.emit(ToolUpdate(id=id, fields={}, final=True, result=""), "turn")
+
+    def _answered(self, output: TurnOutput) -> None:
+        self._open.discard(output)
+        output.served.agent.on_event.remove(output.saw)
+        output.served.agent.leave(output, output.session.id)
+
+    def stop(self) -> None:
+        """Nothing plays any more: all answers end."""
+        for output in list(self._open):
+            output.end(Stop("error"))
 
     # --- parking, leaving
 
@@ -164,15 +182,34 @@ class Turns:
         """A turn waits for the client; the answer that it spoke through ends."""
         run = output.served.agent.run_of(output.session, output)
         if run is not None:
-            self._parked[output.session.id] = Parked(run, open)
+            self._keep(output.session, run, open)
+            output.served.agent.parked(run)
             run.attach(None)
 
-    def _waiting(self, session: Session) -> Parked | None:
+    def _keep(self, session: Session, run: Run, open: Sequence[Ticket]) -> None:
+        self._parked[session.id] = Parked(run, open)
+        run.on_done = partial(self._over, session.id, run)
+
+    def _over(self, session: str, run: Run) -> None:
+        """A turn that was parked has ended, whoever ended it."""
+        parked = self._parked.get(session)
+        if parked is not None and parked.run is run:
+            del self._parked[session]
+
+    def _waiting(self, served: Served, session: Session) -> Parked | None:
+        """The turn that waits in the session. It may have begun in another process, or gone on there."""
         parked = self._parked.get(session.id)
         if parked is not None and not parked.waiting:
             del self._parked[session.id]
             parked = None
-        return parked
+        if not served.agent.world.sessions.keeps:
+            return parked
+        if parked is not None and parked.run.past is not None and session.parked != parked.run.past.write():
+            parked.run.drop()
+            parked = None
+        if parked is None and session.parked is not None and (run := served.agent.revive(session)) is not None:
+            self._keep(session, run, list(run.tickets))
+        return self._parked.get(session.id)
 
     def left(self, output: TurnOutput) -> None:
         """A client has gone in the middle of an answer."""
@@ -184,10 +221,6 @@ class Turns:
             for ticket in list(output.turn.tickets):
                 ticket.settle(Answer(outcome="cancelled"))
 
-    def forget(self, session: Session) -> None:
-        """The session is gone."""
-        self._parked.pop(session.id, None)
-
 
 # --- what came in
 
@@ -196,8 +229,6 @@ def _shape(body: p.Turn) -> tuple[p.UserMessage | None, list[Reply]]:
     """One user message, or results and permissions; nothing else makes a turn."""
     users = [message for message in body.messages if isinstance(message, p.UserMessage)]
     replies = [message for message in body.messages if not isinstance(message, p.UserMessage)]
-    if not body.messages:
-        raise wrong("messages", "must not be empty")
     if len(users) > 1:
         raise wrong("messages", "one user message makes a turn, not several")
     if users and replies:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import h11
 import httpx
 import pytest
 import trio
 
+from mockagent.aap.service import Service
 from mockagent.host import Host, Options
 from mockagent.message import Burst, Direction, Fate, Message, Peer
 from mockagent.net.http import open_listeners, serve_http
 from mockagent.net.sse import SseEvent, SseParser
 from mockagent.scenario.load import load_text
+from mockagent.scenario.model import Scenario
 from mockagent.script.driver import drive
-from mockagent.aap.service import Service
 
 
 class Seen:
@@ -94,12 +97,53 @@ class Server:
         return messages
 
     @asynccontextmanager
-    async def streaming(self, session: str, *messages: Any, **body: Any) -> AsyncIterator[httpx.Response]:
-        """A turn whose answer is still coming."""
+    async def streaming(self, session: str, *messages: Any, **body: Any) -> AsyncIterator[Stream]:
+        """A turn whose answer is still coming; the connection ends with the block."""
         made = [{"role": "user", "content": message} for message in messages]
-        body = {"stream": "delta", "messages": made} | body
-        async with self.http.stream("POST", f"/sessions/{session}/turns", json=body) as reply:
-            yield reply
+        content = json.dumps({"stream": "delta", "messages": made} | body).encode()
+        socket = await trio.open_tcp_stream("127.0.0.1", self.port)
+        async with socket:
+            stream = Stream(socket)
+            head = [("Host", "localhost"), ("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+            await stream.send("POST", f"/aap/sessions/{session}/turns", head, content)
+            yield stream
+
+
+class Stream:
+    """A client that reads an answer as it comes."""
+
+    def __init__(self, socket: trio.SocketStream) -> None:
+        self.socket = socket
+        self.head: h11.Response | None = None
+        self._h11 = h11.Connection(h11.CLIENT)
+        self._parser = SseParser()
+        self._events: list[SseEvent] = []
+
+    async def send(self, method: str, target: str, head: list[tuple[str, str]], body: bytes) -> None:
+        data = self._h11.send(h11.Request(method=method, target=target, headers=head)) or b""
+        data += (self._h11.send(h11.Data(body)) or b"") + (self._h11.send(h11.EndOfMessage()) or b"")
+        await self.socket.send_all(data)
+
+    async def next(self) -> SseEvent | None:
+        """The next event; None: the answer has ended in order."""
+        while not self._events:
+            event = self._h11.next_event()
+            if event is h11.NEED_DATA:
+                self._h11.receive_data(await self.socket.receive_some())
+            elif isinstance(event, h11.Response):
+                self.head = event
+            elif isinstance(event, h11.Data):
+                self._events += [made for made in self._parser.feed(bytes(event.data)) if isinstance(made, SseEvent)]
+            else:
+                return None
+        return self._events.pop(0)
+
+    async def until(self, name: str) -> SseEvent:
+        """Reads up to an event of that name."""
+        while (event := await self.next()) is not None:
+            if event.name == name:
+                return event
+        raise AssertionError(f"the answer ended without {name}")
 
 
 def parsed(data: bytes) -> list[tuple[str, Any]]:
@@ -107,7 +151,7 @@ def parsed(data: bytes) -> list[tuple[str, Any]]:
     events = []
     for event in SseParser().feed(data):
         assert isinstance(event, SseEvent)
-        events.append((event.name, httpx.Response(200, content=event.data).json()))
+        events.append((event.name, json.loads(event.data)))
     return events
 
 
@@ -116,19 +160,24 @@ Serve = Callable[..., Awaitable[Server]]
 
 @pytest.fixture
 async def serve(nursery: trio.Nursery) -> AsyncIterator[Serve]:
-    """Starts a server for scenarios (texts in YAML; a first line `name: ...` is added), closed at the end."""
+    """Starts a server for scenarios (YAML to which a name is added, or what was made of it), closed at the end."""
     clients: list[httpx.AsyncClient] = []
     failures: list[str] = []
 
-    async def start(*scenarios: str, base: str = "/aap", headers: dict[str, str] | None = None) -> Server:
+    async def start(
+        *scenarios: str | Scenario, base: str = "/aap", taps: Sequence[Any] = (), journal: str | None = None
+    ) -> Server:
         seen = Seen()
-        models = [load_text(f"name: test\nclock: {{speed: 0}}\n{text}") for text in scenarios or ("",)]
-        host = Host(models, Options(), taps=[seen])
+        models = [
+            load_text(f"name: test\nclock: {{speed: 0}}\n{text}") if isinstance(text, str) else text
+            for text in scenarios or ("",)
+        ]
+        host = Host(models, Options(journal=journal, speed=0), taps=[seen, *taps])
         service = Service(host.backstage, host.agents, base)
         nursery.start_soon(drive, host.stage)
         listeners = await open_listeners("127.0.0.1", 0)
         server = await nursery.start(partial(serve_http, listeners, service.handle, log=failures.append))
-        http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{base}", headers=headers, timeout=20)
+        http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{base}", timeout=20)
         clients.append(http)
         return Server(host, server.port, http, seen)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 HELLO = """
 turns:
@@ -56,7 +57,7 @@ async def test_a_single_text_is_a_string(serve):
 
 
 async def test_streamed_pieces_leave_as_a_burst_and_are_seen_one_by_one(serve):
-    server = await serve("pace: {chunk: 1}\nturns: [{steps: [{say: 'ä\"\\\\€x'}]}]")
+    server = await serve("pace: {chunk: 1}\nturns: [{steps: [{say: 'ä\"\\€x'}]}]")
     events = await server.events(await server.create(), "hi")
     assert [data["delta"] for name, data in events if name == "text_delta"] == ["ä", '"', "\\", "€", "x"]
     assert server.seen.kinds("out").count("event:text_delta") == 5
@@ -90,7 +91,7 @@ async def test_what_aap_cannot_say_is_skipped_and_noted(serve):
 
 
 async def test_raw_events_are_sent_as_the_scenario_writes_them(serve):
-    server = await serve("turns: [{steps: [{send: {event: odd, data: {a: 1}}}, {send: \": hi\\n\\n\"}]}]")
+    server = await serve('turns: [{steps: [{send: {event: odd, data: {a: 1}}}, {send: ": hi\\n\\n"}]}]')
     reply = await server.turn(await server.create(), "hi", stream="delta")
     assert b'event: odd\ndata: {"a":1}\n\n: hi\n\n' in reply.content
 
@@ -101,8 +102,8 @@ agent: {options: [{id: lang, name: L, type: text, value: en}]}
 turns: [{when: {prompt: stay}, steps: [{say: a}, {hang: true}]}, {steps: [{say: b}]}]
 """)
     session = await server.create()
-    async with server.streaming(session, "stay") as reply:
-        assert reply.status_code == 200
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("turn_start")
         second = await server.turn(session, "go", agent={"options": {"lang": "de"}})
         assert (second.status_code, second.json()["error"]["code"]) == (409, "busy")
         assert (await server.http.get(f"/sessions/{session}")).json()["agent"]["options"] == {"lang": "en"}
@@ -111,10 +112,8 @@ turns: [{when: {prompt: stay}, steps: [{say: a}, {hang: true}]}, {steps: [{say: 
 async def test_a_client_that_leaves_a_stream_cancels_its_turn(serve):
     server = await serve("turns: [{when: {prompt: stay}, steps: [{say: a}, {hang: true}]}, {steps: [{say: b}]}]")
     session = await server.create()
-    async with server.streaming(session, "stay") as reply:
-        async for line in reply.aiter_lines():
-            if line.startswith("event: text_delta"):
-                break
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
     await server.host.backstage.quiet()
     assert server.seen.noted("left")
     assert (await server.events(session, "go"))[-1] == ("turn_stop", {"stopReason": "end_turn"})
@@ -126,3 +125,133 @@ async def test_many_deltas_arrive_whole_and_in_order(serve):
     events = await server.events(await server.create(), "hi")
     assert "".join(data["delta"] for name, data in events if name == "text_delta") == words
     assert len(events) == 5002
+
+
+BUSY = """
+sessions: {{busy: {0}}}
+turns: [{{when: {{prompt: stay}}, steps: [{{say: a}}, {{hang: true}}]}}, {{steps: [{{say: b}}]}}]
+"""
+
+
+async def test_a_turn_may_replace_the_one_that_runs(serve):
+    server = await serve(BUSY.format("replace"))
+    session = await server.create()
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        assert (await server.events(session, "go"))[1:] == [
+            ("text_delta", {"delta": "b"}),
+            ("turn_stop", {"stopReason": "end_turn"}),
+        ]
+        assert (await stream.until("turn_stop")).data == b'{"stopReason":"error"}'
+
+
+async def test_a_turn_may_wait_for_the_one_that_runs_and_be_given_up_meanwhile(serve):
+    server = await serve(BUSY.format("queue"))
+    session = await server.create()
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        async with server.streaming(session, "given up") as waiting:
+            await waiting.until("turn_start")
+        while len(server.seen.noted("left")) < 1:
+            await trio.lowlevel.checkpoint()
+        async with server.streaming(session, "go") as waiting:
+            await waiting.until("turn_start")
+            await stream.socket.aclose()
+            assert (await waiting.until("turn_stop")).data == b'{"stopReason":"end_turn"}'
+    prompts = [message["content"] for message in await server.history(session) if message["role"] == "user"]
+    assert prompts == ["stay", "go"]
+
+
+async def test_turns_may_run_side_by_side_and_each_answer_is_its_own(serve):
+    server = await serve(BUSY.format("parallel"))
+    session = await server.create()
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        events = await server.events(session, "go")
+        assert [data.get("delta") for _, data in events] == [None, "b", None]
+        agent = server.host.agents[0]
+        agent.cancel(agent.session(session))
+        assert (await stream.next()).name == "turn_stop"
+
+
+async def test_what_is_scheduled_during_a_turn_comes_with_its_answer(serve):
+    server = await serve("""
+turns: [{steps: [{wait_for: {method: list}}, {say: done}]}]
+schedule: [{event: turn_started, steps: [{say: meanwhile}]}]
+""")
+    session = await server.create()
+    async with server.streaming(session, "hi") as stream:
+        assert (await stream.until("text_delta")).data == b'{"delta":"meanwhile"}'
+        await server.http.get("/sessions")
+        assert (await stream.until("text_delta")).data == b'{"delta":"done"}'
+
+
+async def test_a_turn_that_somebody_else_cancels_ends_with_error(serve):
+    server = await serve(BUSY.format("busy"))
+    session = await server.create()
+    agent = server.host.agents[0]
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        agent.cancel(agent.session(session))
+        assert (await stream.until("turn_stop")).data == b'{"stopReason":"error"}'
+        assert await stream.next() is None
+
+
+async def test_a_session_that_is_deleted_ends_its_turn(serve):
+    server = await serve(BUSY.format("busy"))
+    session = await server.create()
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        assert (await server.http.delete(f"/sessions/{session}")).status_code == 204
+        assert (await stream.until("turn_stop")).data == b'{"stopReason":"error"}'
+
+
+async def test_joined_texts_are_one_message(serve):
+    server = await serve("turns: [{steps: [{say: a}, {say: b, join: true}, {say: c}]}]")
+    session = await server.create()
+    events = await server.events(session, "hi", stream="message")
+    assert [data["text"] for name, data in events if name == "text"] == ["ab", "c"]
+    blocks = (await server.turn(session, "hi")).json()["messages"][0]["content"]
+    assert [block["text"] for block in blocks] == ["ab", "c"]
+
+
+async def test_a_client_that_does_not_read_holds_up_its_turn_and_nobody_else(serve):
+    words = "x" * 100
+    server = await serve(f"""
+pace: {{chunk: 100}}
+turns:
+  - when: {{prompt: flood}}
+    steps: [{{repeat: {{times: 100000, steps: [{{say: '{words}'}}]}}}}]
+  - steps: [{{say: b}}]
+""")
+    flooded, other = await server.create(), await server.create()
+    async with server.streaming(flooded, "flood") as stream:
+        await stream.until("turn_start")
+        assert (await server.events(other, "hi"))[1] == ("text_delta", {"delta": "b"})
+        assert server.seen.kinds("out").count("event:text_delta") < 100_000
+
+
+async def test_a_restart_ends_the_answers_under_way_and_the_next_turn_begins_anew(serve):
+    server = await serve(BUSY.format("busy"))
+    session = await server.create()
+    async with server.streaming(session, "stay") as stream:
+        await stream.until("text_delta")
+        server.host.restart()
+        assert (await stream.until("turn_stop")).data == b'{"stopReason":"error"}'
+        assert await stream.next() is None
+    assert (await server.turn(session, "hi")).status_code == 404
+    again = await server.create()
+    assert again == session
+    assert (await server.turn(again, "hi")).json()["stopReason"] == "end_turn"
+
+
+async def test_a_client_that_leaves_before_a_whole_answer_cancels_its_turn_too(serve):
+    server = await serve(BUSY.format("busy"))
+    session = await server.create()
+    async with server.streaming(session, "stay", stream="none"):
+        while not server.host.agents[0].busy:
+            await trio.lowlevel.checkpoint()
+    with trio.fail_after(5):
+        while server.host.agents[0].busy:
+            await trio.lowlevel.checkpoint()
+    assert (await server.turn(session, "go")).json()["stopReason"] == "end_turn"
