@@ -1,1 +1,1 @@
-"""The control API under `/_mock`, with which a test steers a mock that is already running."""
+"""A mock that plays can be asked and told things from outside: over HTTP, and over the link of the test API."""
