@@ -30,6 +30,8 @@ ABLE: Json = {
 }
 """The capabilities of a client that can do everything."""
 
+INFO: Json = {"name": "interop", "version": "1"}
+
 Answer = Callable[[Json], Json]
 
 ANSWERS: dict[str, Json] = {
@@ -63,17 +65,17 @@ class Child:
         command: the installed command.
         args: its arguments.
         judge: is shown every message, as far as it is sent and read through this object.
-        files: keyword arguments for `Popen`, to give the child other standard files.
     """
 
-    def __init__(self, command: str, *args: str, judge: Transcript | None = None, **files: Any) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen([command, *args], bufsize=0, **(pipes | files))
+    def __init__(self, command: str, *args: str, judge: Transcript | None = None) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([command, *args], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
         self.judge = judge
         self.permit: Answer = choose(0)
         self.seen: list[Any] = []
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._complaints: list[bytes] = []
+        self._complained = threading.Event()
         self._asked = 0
         self._threads = [
             threading.Thread(target=pump, args=(stream, keep), daemon=True)
@@ -86,20 +88,32 @@ class Child:
     def _complain(self, line: bytes | None) -> None:
         if line is not None:
             self._complaints.append(line)
+        self._complained.set()
+
+    def address(self, patience: float = PATIENCE) -> str:
+        """`HOST:PORT` of a server, from the line that tells that it accepts connections."""
+        assert self._complained.wait(patience), "mockagent told no address"
+        told = self.stderr[0] if self.stderr else ""
+        assert told.startswith("listening on http://"), self.stderr
+        return told.removeprefix("listening on http://")
 
     @property
     def stderr(self) -> list[str]:
         """The lines on stderr so far; all of them once the process has ended."""
         return [line.decode().rstrip("\n") for line in self._complaints]
 
+    @property
+    def complaints(self) -> list[str]:
+        """What it said about single messages; the report on the client at the end is not among them."""
+        return [line for line in self.stderr if line.startswith("mockagent: ")]
+
     # --- bytes and messages
 
     def write(self, data: bytes) -> None:
         """Writes bytes as they are."""
         assert self.process.stdin is not None
-        view = memoryview(data)
-        while view:
-            view = view[self.process.stdin.write(view) or 0 :]
+        while data:  # unbuffered, so that a write may take only a part
+            data = data[self.process.stdin.write(data) or 0 :]
 
     def send(self, *messages: Json) -> None:
         """Writes messages, one a line, in one write."""
@@ -115,9 +129,12 @@ class Child:
             TimeoutError: nothing came in time.
         """
         try:
-            return self._lines.get(timeout=patience)
+            line = self._lines.get(timeout=patience)
         except queue.Empty:
             raise TimeoutError(f"mockagent wrote nothing for {patience} s; stderr: {self.stderr}") from None
+        if line is None:
+            self._lines.put(None)  # it stays at its end
+        return line
 
     def receive(self, patience: float = PATIENCE) -> Any:
         """The next message, None at the end."""
@@ -171,7 +188,8 @@ class Child:
 
     def greet(self, capabilities: Json | None = None) -> Json:
         """Initializes the connection."""
-        result: Json = self.call("initialize", {"protocolVersion": 1, "clientCapabilities": capabilities or {}})["result"]
+        params = {"protocolVersion": 1, "clientCapabilities": capabilities or {}, "clientInfo": INFO}
+        result: Json = self.call("initialize", params)["result"]
         return result
 
     def new(self, cwd: str = "/home/dev/project") -> str:
@@ -217,13 +235,15 @@ class Child:
 
 def pump(stream: BinaryIO, keep: Callable[[bytes | None], None]) -> None:
     """Reads lines until the end, and says so with None."""
-    held = b""
+    held: list[bytes] = []  # the pieces of a line that has no end yet
     while data := stream.read(2**16):
-        *lines, held = (held + data).split(b"\n")
+        first, *lines = data.split(b"\n")
+        held.append(first)
         for line in lines:
-            keep(line + b"\n")
-    if held:
-        keep(held)
+            keep(b"".join(held) + b"\n")
+            held = [line]
+    if rest := b"".join(held):
+        keep(rest)
     keep(None)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop.client import Child
 from tests.official import PACKAGES, missing
+from tests.transcript import Transcript
 
 COMMAND = Path(sys.executable).with_name("mockagent")
 
@@ -68,8 +69,8 @@ def start(command: str) -> Iterator[type[Child]]:
     children: list[Child] = []
 
     class Started(Child):
-        def __init__(self, *args: str, **options: object) -> None:
-            super().__init__(command, *args, **options)  # type: ignore[arg-type]
+        def __init__(self, *args: str, judge: Transcript | None = None) -> None:
+            super().__init__(command, *args, judge=judge)
             children.append(self)
 
     yield Started
