@@ -11,11 +11,12 @@ gc.disable()  # what is imported stays; looking through it for garbage takes a t
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from mockagent import __version__
+from mockagent.errors import StateError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +52,7 @@ def _playing(command: F) -> F:
     options = [
         click.option("--seed", type=int, help="Seed of all random choices, in place of the scenario's."),
         click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits; 0 waits for nothing."),
+        click.option("--state", type=click.Path(dir_okay=False), help="Keep sessions in this file, over restarts."),
         click.option("--journal", type=click.Path(dir_okay=False), help="Write a line per message to this file."),
         click.option("--report", type=click.Path(dir_okay=False), help="Write the verdict on the client to this file."),
         click.option("--strict", is_flag=True, help="Exit with 3 if the verdict is bad."),
@@ -68,18 +70,58 @@ def _playing(command: F) -> F:
 @click.argument("scenario", default="demo")
 @_playing
 @click.option(
+    "--login",
+    is_flag=False,
+    flag_value="",
+    metavar="[METHOD]",
+    help="Do what a client runs in a terminal to log in: succeed or fail as the scenario says, and play nothing.",
+)
+@click.option(
     "--stdio",
     "stdio",
     type=click.Choice(["auto", "poll", "threads"]),
     default="auto",
     help="How stdin and stdout are waited for.",
 )
-def acp(scenario: str, stdio: str, **playing: Any) -> None:
+@click.option("--control", metavar="HOST:PORT", help="Serve control over HTTP there; port 0 picks a free one.")
+@click.option("--control-token", metavar="TOKEN", help="Bearer token that control asks for.")
+@click.option("--link", hidden=True, help="Play what a MockAgent object at this address wants.")
+def acp(
+    scenario: str,
+    login: str | None,
+    stdio: str,
+    control: str | None,
+    control_token: str | None,
+    link: str | None,
+    **playing: Any,
+) -> None:
     """Play an agent over ACP on stdin and stdout: what a client launches."""
+    if login is not None:
+        from mockagent.acp.auth import terminal_login
+
+        status, told = terminal_login(_open(scenario, 1.0), login)
+        click.echo(told, err=status != 0)
+        sys.exit(status)
+    if link is not None:
+        from mockagent.control.link import run_linked
+
+        sys.exit(run_linked(link))
     from mockagent.host import run_stdio
 
     threaded = {"auto": None, "poll": False, "threads": True}[stdio]
-    sys.exit(run_stdio(_open(scenario, playing["stretch"]), _options(playing, threaded=threaded)))
+    beside = None
+    if control is not None:
+        from mockagent.control.service import beside_stdio
+
+        try:
+            beside = beside_stdio(control, control_token)
+        except ValueError as error:
+            _fail(f"--control {control}: {error}")
+    opened = _open(scenario, playing["stretch"])
+    try:
+        sys.exit(run_stdio(opened, _options(playing, threaded=threaded), beside))
+    except StateError as error:
+        _fail(f"--state {error}")
 
 
 @main.command()
@@ -88,19 +130,30 @@ def acp(scenario: str, stdio: str, **playing: Any) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free port.")
 @click.option("--aap-base", default="/aap", show_default=True, help="Path below which AAP is answered.")
 @click.option("--allow-origin", multiple=True, help="An origin whose pages may connect; may be given several times.")
+@click.option("--control-token", metavar="TOKEN", help="Bearer token that control (/_mock) asks for.")
 @_playing
 def serve(
-    scenarios: tuple[str, ...], host: str, port: int, aap_base: str, allow_origin: tuple[str, ...], **playing: Any
+    scenarios: tuple[str, ...],
+    host: str,
+    port: int,
+    aap_base: str,
+    allow_origin: tuple[str, ...],
+    control_token: str | None,
+    **playing: Any,
 ) -> None:
     """Play agents over ACP (WebSocket) and AAP on one port."""
+    from mockagent.control.service import mount
     from mockagent.host import run_server
     from mockagent.site import Settings
 
     opened = [_open(scenario, playing["stretch"]) for scenario in scenarios or ("demo",)]
     base = "/" + aap_base.strip("/")
-    settings = Settings(host=host, port=port, aap_base=base, allow_origins=allow_origin)
+    settings = Settings(host=host, port=port, aap_base=base, allow_origins=allow_origin, log=True)
     try:
-        sys.exit(run_server(opened, _options(playing), settings))
+        control = mount(control_token, host=host, origins=allow_origin)
+        sys.exit(run_server(opened, _options(playing), settings, [control]))
+    except StateError as error:
+        _fail(f"--state {error}")
     except OSError as error:
         _fail(f"cannot listen on {host}:{port}: {error.strerror or error}; --port 0 picks a free port")
 
@@ -161,6 +214,31 @@ def scenarios(words: tuple[str, ...], as_json: bool, tag: tuple[str, ...], legal
 
 
 @main.command()
+@click.argument("scenario")
+@click.option("--cwd", help="Only sessions of this folder.")
+@click.option("--page", type=click.IntRange(min=1), default=1, show_default=True, help="Which page of the list.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--seed", type=int, help="Seed of all random choices, in place of the scenario's.")
+@click.option("--state", type=click.Path(dir_okay=False, exists=True), help="With what this file has kept.")
+def sessions(scenario: str, cwd: str | None, page: int, as_json: bool, seed: int | None, state: str | None) -> None:
+    """Print the sessions that a client would see."""
+    from mockagent.preview import preview
+
+    try:
+        shown = preview(_open(scenario, 1.0), cwd=cwd, page=page, seed=seed, state=state)
+    except StateError as error:
+        _fail(f"--state {error}")
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
+    else:
+        from mockagent.demo.tables import session_table
+
+        session_table(shown)
+
+
+@main.command()
 @click.argument("scenario", default="demo")
 @click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits.")
 @click.option("--seed", type=int, help="Seed of all random choices.")
@@ -170,6 +248,33 @@ def demo(scenario: str, speed: float | None, seed: int | None, prompt: str | Non
     from mockagent.demo.show import run_demo
 
     sys.exit(run_demo(_open(scenario, 1.0), speed=speed, seed=seed, prompt=prompt))
+
+
+@main.command()
+@click.argument("journal", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the scenario to this file.")
+@click.option("--name", default="replay", show_default=True, help="Name of the scenario.")
+def replay(journal: str, output: str | None, name: str) -> None:
+    """Turn a recorded ACP conversation into a scenario that plays it again.
+
+    JOURNAL is what `--journal` wrote, or lines of `{time, direction, message}` from elsewhere.
+    """
+    from mockagent.replay import RecordingError, replayed
+
+    try:
+        text, left_out = replayed(journal, name=name)
+    except (RecordingError, OSError) as error:
+        _fail(str(error))
+    for sentence in left_out:
+        click.echo(f"mockagent: left out: {sentence}", err=True)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        _fail(f"cannot write {output}: {error.strerror}")
 
 
 def _open(argument: str, stretch: float) -> Any:
@@ -190,6 +295,6 @@ def _options(playing: dict[str, Any], *, threaded: bool | None = None) -> Any:
     return Options(threaded=threaded, **playing)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     click.echo(f"mockagent: {message}", err=True)
     sys.exit(USAGE_ERROR)

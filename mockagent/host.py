@@ -10,15 +10,18 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
 
+from mockagent.aap import secrets
+from mockagent.errors import StateError
 from mockagent.faults.interface import Faults, NoFaults
-from mockagent.message import Message, Peer
+from mockagent.message import Message, Peer, Protocol
 from mockagent.scenario import model
 from mockagent.script.agent import Agent
 from mockagent.script.driver import drive
@@ -32,13 +35,21 @@ from mockagent.watch.rule import Rule
 from mockagent.watch.tap import Tap, Taps
 from mockagent.wire.backstage import Backstage
 from mockagent.world.clock import SECOND, Clock
+from mockagent.world.ids import Ids
 from mockagent.world.seeds import Seeds
 from mockagent.world.world import World
 
 if TYPE_CHECKING:
-    from mockagent.faults.engine import Spot
-    from mockagent.site import Settings
+    from mockagent.faults.engine import Engine, Spot
+    from mockagent.site import Handler, Settings
+    from mockagent.watch.memory import Memory
+    from mockagent.world.storage import Store
 
+Beside = Callable[..., Awaitable[Any]]
+"""Started with the host as its only argument, and ready (`task_status`) before anything is read: a second way in."""
+
+Mount = Callable[["Host"], "tuple[str, Handler]"]
+"""Makes, for a host, a path prefix and who answers below it."""
 
 CLIENT_VERDICT = 3
 """Exit status when the client broke a rule or missed an expectation, with `strict`."""
@@ -50,22 +61,26 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         seed: in place of the scenario's.
         speed: in place of `clock.speed`.
+        state: file in which sessions are kept.
         journal: file for the journal.
         report: file for the verdict on the client.
         strict: a broken rule or a missed expectation makes exit status 3.
         allow: ids of rules that may be broken.
         stretch: multiplies the waits of bundled scenarios.
         threaded: forces the thread-based variant of stdio on or off.
+        quiet: the verdict is not told on stderr.
     """
 
     seed: int | None = None
     speed: float | None = None
+    state: str | None = None
     journal: str | None = None
     report: str | None = None
     strict: bool = False
     allow: tuple[str, ...] = ()
     stretch: float = 1.0
     threaded: bool | None = None
+    quiet: bool = False
 
 
 class Host:
@@ -74,8 +89,17 @@ class Host:
     Args:
         scenarios: one for each agent; the first one's clock, seed and faults on shared endpoints count.
         options: see there.
-        taps: further taps, such as a journal in memory.
-        armed: faults may be armed later, so that the engine has to be there from the start.
+        taps: further taps.
+        armed: it will be controlled while it plays: faults may be armed, and the journal is kept in memory too.
+        exit: what happens in place of the end of the process, which then belongs to somebody else: its signals, its
+            garbage and its stderr are left alone.
+        protocols: what may be spoken, so that nothing is loaded for what will not.
+
+    Attributes:
+        memory: the journal in memory, if `armed`.
+        armed: the faults that were armed while it played, by id.
+        fired: called with the id of such a fault whenever it has fired.
+        told: the time of what is noted, where another process tells of it (microseconds); None: it is now.
     """
 
     def __init__(
@@ -85,30 +109,39 @@ class Host:
         *,
         taps: Sequence[Tap] = (),
         armed: bool = False,
+        exit: Callable[[int], None] | None = None,
+        protocols: Sequence[Protocol] = ("acp", "aap"),
     ) -> None:
         self.scenarios = list(scenarios)
         self.options = options
-        rules = self.scenarios[0].clock
-        if options.speed is not None:
-            rules = model.ClockRules(now=rules.now, speed=options.speed)
-        self.clock = Clock(rules, monotonic=trio.current_time)
+        self.guest = exit is not None
+        self.memory: Memory | None = None
+        self.armed: dict[str, model.Fault] = {}
+        self.fired: Callable[[str], None] = _nobody
+        self.told: int | None = None
+        self._controlled = armed
+        self._protocols = protocols
+        self._arms = 0
+        self.clock = Clock(self._time(), monotonic=trio.current_time)
         self.stage = Stage(self.clock)
-        self.redactor = Redactor([token for scenario in self.scenarios for token in scenario.agent.auth.tokens])
+        self.redactor = Redactor(secrets.values(self.scenarios), secrets.pointers(self.scenarios))
         self.report = self._report()
         self.taps = Taps(*self._own_taps(), *taps)
         self.taps.flush()
-        self.ids = Seeds(self.scenarios[0].seed if options.seed is None else options.seed).rng("session ids")
-        self.agents = [self._agent(scenario) for scenario in self.scenarios]
-        self.faults: Faults = self._faults(armed)
+        self.store = self._open_store()
+        self.ids = self._new_ids()
+        self.agents = [self._agent(scenario, number) for number, scenario in enumerate(self.scenarios)]
+        self.faults: Faults = self._faults()
         self.exit_status = 0
         self.backstage = Backstage(
             self.stage,
             self.agents,
             self.faults,
             self.taps,
-            exit=self.exit,
+            exit=exit or self.exit,
             chance=self.agents[0].world.seeds.rng("faults"),
         )
+        self.backstage.keep = self._keep
 
     # --- putting together
 
@@ -117,35 +150,99 @@ class Host:
         if self.options.journal is not None:
             from mockagent.watch.journal import Journal
 
-            taps.append(Journal(self.options.journal, lambda: self.clock.now() / SECOND, self.redactor))
+            taps.append(Journal(self.options.journal, self._now, self.redactor))
+        if self._controlled:
+            from mockagent.watch.memory import Memory
+
+            self.memory = Memory(self._now, self.redactor)
+            taps.append(self.memory)
         return [*taps, self.report.audit, self.report.expect, self.report]
+
+    def _now(self) -> float:
+        """The time of what is being noted, seconds since the epoch."""
+        return (self.clock.now() if self.told is None else self.told) / SECOND
+
+    def _time(self) -> model.ClockRules:
+        rules = self.scenarios[0].clock
+        if self.options.speed is None:
+            return rules
+        return model.ClockRules(now=rules.now, speed=self.options.speed)
+
+    def _new_ids(self) -> Ids:
+        ids = Ids(Seeds(self._seed()).rng("session ids"))
+        if self.store is not None:
+            ids.count = self.store.next_number
+        return ids
+
+    def _open_store(self) -> Store | None:
+        """The state file, if one is wanted.
+
+        Raises:
+            StateError: it cannot be used.
+        """
+        if self.options.state is None:
+            return None
+        from mockagent.world.storage import open_store
+
+        seeds = [self._seed(number) for number in range(len(self.scenarios))]
+        return open_store(self.options.state, self.scenarios, seeds, self.clock)
+
+    def _keep(self, final: bool) -> None:
+        """What has changed is in the state file before anybody is told of it; if it cannot be, nobody is told."""
+        if self.store is None:
+            return
+        try:
+            self.store.commit(self.clock.now(), final=final)
+        except StateError as error:
+            complain(str(error))
+            self.store.close()
+            self.store = None
+            self.backstage.exit(1)
 
     def _report(self) -> Report:
         scenario = self.scenarios[0]
         audit = Audit(self.rules, self.options.allow, self.redactor)
         for name in audit.unknown():
             complain(f"--allow {name}: there is no such rule")
-        expected = [entry for scenario in self.scenarios for entry in scenario.expect]
-        expect = Expect(expected, redact=self.redactor)
+        expect = Expect(self._expected(), redact=self.redactor)
         return Report(audit, expect, scenario.name, self.options.report)
 
     @property
     def rules(self) -> list[Rule]:
-        """Every rule about the client that is played here."""
+        """Every rule about the client that may be played here."""
         from mockagent.acp.rules import RULES as ACP_RULES
 
-        return list(ACP_RULES)
+        if "aap" not in self._protocols:
+            return list(ACP_RULES)
+        from mockagent.aap.rules import RULES as AAP_RULES
 
-    def _agent(self, scenario: model.Scenario) -> Agent:
-        world = World(scenario, self.clock, seed=self.options.seed, ids=self.ids)
-        return Agent(world, self.stage, note=self._note, complain=complain)
+        return [*ACP_RULES, *AAP_RULES]
+
+    def _expected(self) -> list[model.Expectation]:
+        return [entry for scenario in self.scenarios for entry in scenario.expect]
+
+    def _agent(self, scenario: model.Scenario, number: int) -> Agent:
+        return Agent(self._world(scenario, number), self.stage, note=self._note, complain=complain)
+
+    def _world(self, scenario: model.Scenario, number: int) -> World:
+        born = None if self.store is None else self.store.born
+        world = World(scenario, self.clock, seed=self._seed(number), ids=self.ids, born=born)
+        if self.store is not None:
+            self.store.attach(number, world.sessions, scenario.agent)
+        return world
+
+    def _seed(self, number: int = 0) -> int:
+        """The seed of an agent: the first one's is that of the process, and the others have theirs from it, so that
+        what each of them invents is its own."""
+        seed = self.scenarios[0].seed if self.options.seed is None else self.options.seed
+        return seed if number == 0 else Seeds(seed).fresh(f"agent {number}").getrandbits(48)
 
     def _note(self, event: str, session: str | None, **detail: Any) -> None:
         self.taps.note(event, None, session, **detail)
 
-    def _faults(self, armed: bool) -> Faults:
+    def _faults(self) -> Faults:
         faults = [fault for scenario in self.scenarios for fault in scenario.faults]
-        if not faults and not armed:
+        if not faults and not self._controlled:
             return NoFaults()
         from mockagent.faults.engine import Engine
 
@@ -159,21 +256,82 @@ class Host:
             belongs=self._belongs,
         )
 
+    # --- while it plays
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of a host that may be controlled."""
+        from mockagent.faults.engine import Engine
+
+        assert isinstance(self.faults, Engine)
+        return self.faults
+
+    def arm(self, fault: model.Fault, id: str | None = None) -> str:
+        """Arms a fault behind all others; returns its id."""
+        if id is None:
+            self._arms += 1
+            id = f"f{self._arms}"
+        self.armed[id] = fault
+        self.engine.arm(fault)
+        return id
+
+    def disarm(self, id: str | None = None) -> bool:
+        """Takes out a fault that `arm` has put in, or all of those. False: there is none of that id."""
+        gone = list(self.armed) if id is None else [id] if id in self.armed else []
+        for name in gone:
+            self.engine.disarm(self.armed.pop(name))
+        return bool(gone)
+
+    def restart(self, scenarios: Sequence[model.Scenario] | None = None) -> None:
+        """Everything as it was at the start: sessions, turns, faults, clock, journal, verdict. Connections stay.
+
+        Args:
+            scenarios: are played from now on, one for each agent; None: the same as before.
+        """
+        self.taps.note("restart")  # the journal on disk goes on, and says where everything began anew
+        self.halt()
+        self.scenarios = list(scenarios or self.scenarios)
+        for scenario in self.scenarios:
+            for secret in secrets.values([scenario]):
+                self.redactor.learn(secret)
+        self.redactor.learn_places(secrets.pointers(self.scenarios))
+        self.clock.restart(self._time())
+        self.ids = self._new_ids()
+        for number, (agent, scenario) in enumerate(zip(self.agents, self.scenarios, strict=True)):
+            agent.restart(self._world(scenario, number))
+        self.armed.clear()
+        self.faults = self._faults()
+        self.backstage.restart(self.faults, self.agents[0].world.seeds.rng("faults"))
+        self.report.restart(self.scenarios[0].name, self._expected())
+        if self.memory is not None:
+            self.memory.restart()
+
+    def halt(self) -> None:
+        """Ends all that plays; what it leaves behind in the lines still has to be written."""
+        for agent in self.agents:
+            agent.stop_all()
+        self.stage.clear()
+
     # --- what the engine asks
 
-    def _owner(self, session: str | None) -> Agent:
-        """The agent whose session it is, the first one for what belongs to no session."""
-        agent, _ = self.backstage.find(session)
+    def _owner(self, spot: Spot) -> Agent:
+        """The agent whose connection or session it is, the first one for what is nobody's."""
+        told = spot.peer.agent if spot.peer is not None else None
+        if told is None and spot.message is not None:
+            told = spot.message.agent
+        if told is not None:
+            return self.agents[told]
+        agent, _ = self.backstage.find(spot.session)
         return agent or self.agents[0]
 
-    def _belongs(self, fault: model.Fault, session: str | None, message: Message | None) -> bool:
-        """Whether a fault looks at something: with several scenarios, each one's faults act on its own sessions, and
-        those of the first on what belongs to no session. Faults armed at run time look at everything."""
+    def _belongs(self, fault: model.Fault, spot: Spot) -> bool:
+        """Whether a fault looks at something: with several scenarios, each one's faults act on its own agent's sessions
+        and connections, and those of the first on what is nobody's. Faults armed at run time look at everything."""
         if len(self.scenarios) == 1:
             return True
         for agent in self.agents:
             if any(fault is own for own in agent.scenario.faults):
-                return self._owner(session) is agent
+                return self._owner(spot) is agent
         return True
 
     def _facts(self, session: str | None, message: Message | None) -> Mapping[str, Any]:
@@ -207,19 +365,26 @@ class Host:
         )
         return fill(value, scope)
 
-    def _fired(self, fault: model.Fault, subject: Message | str, effects: tuple[str, ...], what: str) -> None:
-        message = subject if isinstance(subject, Message) else None
+    def _fired(
+        self, fault: model.Fault, subject: Message | str, effects: tuple[str, ...], what: str, spot: Spot
+    ) -> None:
+        from mockagent.faults.written import written
+
         self.taps.note(
             "fault",
-            message.peer if message is not None else None,
-            message.session if message is not None else None,
+            spot.peer,
+            spot.session,
             at=fault.at,
             place=str(fault.place),
             effects=list(effects),
             what=what,
-            on=message.kind if message is not None else subject,
+            on=subject if isinstance(subject, str) else subject.kind,
+            does=written(fault.effects),
             **({"shorthand": fault.shorthand} if fault.shorthand is not None else {}),
         )
+        for id, own in self.armed.items():
+            if own is fault:
+                self.fired(id)
 
     def _save(self, peer: Peer | None, session: str | None, name: str, value: Any) -> None:
         _, found = self.backstage.find(session)
@@ -230,27 +395,41 @@ class Host:
 
     # --- running
 
-    async def stdio(self) -> int:
-        """Plays the first scenario over stdin and stdout until the client leaves; returns the exit status."""
+    async def stdio(self, beside: Beside | None = None) -> int:
+        """Plays the first scenario over stdin and stdout until the client leaves; returns the exit status.
+
+        Args:
+            beside: runs as long; ready before the first byte is read.
+        """
         from mockagent.acp.stdio import serve_stdio
         from mockagent.net.stdio import open_stdio
 
         _loaded()
-        self.backstage.start()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._signals, nursery.cancel_scope.cancel)
             nursery.start_soon(drive, self.stage)
+            self.backstage.tasks = nursery
+            if beside is not None:
+                await nursery.start(beside, self)
+            self.backstage.start()
             with open_stdio(threaded=self.options.threaded) as streams:
                 await serve_stdio(self.backstage, self.agents[0], streams.receive, streams.send)
             nursery.cancel_scope.cancel()
         self.close()
         return self.exit_status
 
-    async def serve(self, settings: Settings, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
+    async def serve(
+        self,
+        settings: Settings,
+        mounts: Sequence[Mount] = (),
+        *,
+        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
         """Serves ACP and AAP on one port until a signal comes.
 
         Args:
             settings: address, paths and origins.
+            mounts: who else answers on this port.
             task_status: gets the port once connections are accepted.
 
         Raises:
@@ -260,10 +439,11 @@ class Host:
 
         _loaded()
         self.backstage.start()
-        site = Site(self.backstage, settings)
+        site = Site(self.backstage, settings, [mount(self) for mount in mounts])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(drive, self.stage)
             nursery.start_soon(self._signals, site.stop)
+            self.backstage.tasks = nursery
             async with trio.open_nursery() as serving:
                 task_status.started(await serving.start(site.run))
             nursery.cancel_scope.cancel()
@@ -276,7 +456,7 @@ class Host:
             async for number in arrived:
                 self.backstage.note("signal", None, None, signal=signal.Signals(number).name)
                 if number == signal.SIGTERM:
-                    life = self.faults.lifecycle("sigterm", None)
+                    life = self.backstage.everywhere("sigterm")
                     if life is not None and life.ignore:
                         continue
                 stop()
@@ -287,14 +467,21 @@ class Host:
         self.close()
         sys.stderr.flush()
         if code < 0:
+            with suppress(OSError, ValueError):  # SIGKILL has no handler to be taken off
+                signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
         os._exit(code if code >= 0 else 1)
 
     def close(self) -> None:
-        """Writes what the taps still hold, and settles the verdict on the client."""
+        """Writes what the taps and the state file still lack, and settles the verdict on the client."""
         self.taps.close()
-        if self.report.failed:
-            sys.stderr.write(self.report.text() + "\n")
+        self._keep(True)
+        if self.store is not None:
+            self.store.close()
+            self.store = None
+        if self.report.failed and not self.guest:
+            if not self.options.quiet:
+                sys.stderr.write(self.report.text() + "\n")
             if self.options.strict:
                 self.exit_status = CLIENT_VERDICT
 
@@ -311,29 +498,72 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-def run_stdio(scenario: model.Scenario, options: Options) -> int:
-    """Plays a scenario over stdin and stdout; returns the exit status."""
+def _nobody(id: str) -> None:
+    """Nobody wants to know that a fault has fired."""
+
+
+def run_stdio(
+    scenario: model.Scenario, options: Options, beside: Beside | None = None, *, taps: Sequence[Tap] = ()
+) -> int:
+    """Plays a scenario over stdin and stdout; returns the exit status.
+
+    Args:
+        scenario: what to play.
+        options: see there.
+        beside: see `Host.stdio`; the host can then be controlled while it plays.
+        taps: further taps.
+    """
+    from mockagent.net.stdio import fill_standard_files
+
+    fill_standard_files()
 
     async def main() -> int:
-        return await Host([scenario], options).stdio()
+        armed = beside is not None
+        return await Host([scenario], options, taps=taps, armed=armed, protocols=("acp",)).stdio(beside)
 
     return trio.run(main)
 
 
-def run_server(scenarios: Sequence[model.Scenario], options: Options, settings: Settings) -> int:
-    """Serves scenarios on one port; returns the exit status.
+def run_server(
+    scenarios: Sequence[model.Scenario], options: Options, settings: Settings, mounts: Sequence[Mount] = ()
+) -> int:
+    """Serves scenarios on one port; returns the exit status. With `mounts` the host can be controlled while it plays.
 
     Raises:
         OSError: the address cannot be listened on.
     """
 
     async def main() -> int:
-        host = Host(scenarios, options)
+        host = Host(scenarios, options, armed=bool(mounts))
         async with trio.open_nursery() as nursery:
-            port = await nursery.start(partial(host.serve, settings))
-            shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-            sys.stderr.write(f"listening on http://{shown}:{port}\n")
+            port = await nursery.start(partial(host.serve, settings, mounts))
+            sys.stderr.write(_addresses(scenarios, settings, port))
             sys.stderr.flush()
         return host.exit_status
 
-    return trio.run(main)
+    from mockagent.net.sockets import allow_many
+
+    allow_many()
+    try:
+        return trio.run(main)
+    except BaseExceptionGroup as group:
+        raise _only(group) from None
+
+
+def _addresses(scenarios: Sequence[model.Scenario], settings: Settings, port: int) -> str:
+    """What `serve` prints once it accepts connections; the first line is for programs to read."""
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+    lines = [f"listening on http://{shown}:{port}"]
+    for number, scenario in enumerate(scenarios):
+        path = f"/acp/{scenario.name}" if number else "/acp"
+        lines.append(f"  ACP  ws://{shown}:{port}{path}  http://{shown}:{port}{path}  ({scenario.name})")
+    lines.append(f"  AAP  http://{shown}:{port}{settings.aap_base}")
+    return "\n".join(lines) + "\n"
+
+
+def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one exception in nested groups; with several, the group."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    return found

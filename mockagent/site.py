@@ -6,19 +6,21 @@ at a request, and sees to an orderly end. What the paths mean is the protocols' 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
+from mockagent.acp.http import Endpoint
 from mockagent.net.channel import Cut
 from mockagent.net.http import open_listeners, serve_http
-from mockagent.net.http_message import Request
+from mockagent.net.http_message import Limits, Request
 from mockagent.net.http_reply import Responder
 from mockagent.script.agent import Agent
+from mockagent.watch.arrivals import Arrivals, to_stderr
 from mockagent.wire.backstage import Backstage
-from mockagent.wire.gate import Gate
+from mockagent.wire.gate import Gate, bearer, opens
 
 if TYPE_CHECKING:
     from mockagent.net.http import HttpServer
@@ -31,6 +33,9 @@ GOING_AWAY = 1001
 GRACE = 1.0
 """Seconds that exchanges under way get at the end."""
 
+LIMITS = Limits(connections=4096)
+"""What a client may cost; a client over HTTP needs a TCP connection for each stream."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how to serve.
@@ -40,12 +45,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         port: 0 picks a free one.
         aap_base: path below which AAP is answered.
         allow_origins: further origins whose pages may connect.
+        log: a line on stderr for each connection.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     aap_base: str = "/aap"
     allow_origins: tuple[str, ...] = ()
+    log: bool = False
 
 
 class Site:
@@ -54,13 +61,21 @@ class Site:
     Args:
         backstage: shared services, and the agents that are served.
         settings: address, paths and origins.
+        mounts: path prefixes beside those of the protocols, and who answers below them.
     """
 
-    def __init__(self, backstage: Backstage, settings: Settings) -> None:
+    def __init__(self, backstage: Backstage, settings: Settings, mounts: Sequence[tuple[str, Handler]] = ()) -> None:
         self._backstage = backstage
         self._settings = settings
         self._gate = Gate(settings.host, settings.allow_origins)
         self._server: HttpServer | None = None
+        self._endpoint = Endpoint(backstage, self._gate)
+        self._ending = trio.Event()
+        self._mounts = list(mounts)
+        if settings.log:
+            backstage.taps.add(Arrivals(to_stderr))
+        backstage.partings.append(self._part)
+        backstage.on_restart.append(self._restart)
         self._prefixes = self._mount()
 
     def _mount(self) -> list[tuple[str, Handler]]:
@@ -68,7 +83,9 @@ class Site:
         from mockagent.aap.service import Service
 
         aap = Service(self._backstage, self._backstage.agents, self._settings.aap_base, gate=self._gate)
+        self._shutdown = aap.shutdown
         mounted: list[tuple[str, Handler]] = [("/acp", self._acp), (self._settings.aap_base.rstrip("/"), aap.handle)]
+        mounted += self._mounts
         return sorted(mounted, key=lambda entry: len(entry[0]), reverse=True)
 
     async def run(self, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
@@ -82,21 +99,48 @@ class Site:
         """
         listeners = await open_listeners(self._settings.host, self._settings.port)
         async with trio.open_nursery() as nursery:
-            self._server = await nursery.start(self._serve, listeners)
-            assert self._server is not None
-            task_status.started(self._server.port)
+            nursery.start_soon(self._endpoint.run)
+            nursery.start_soon(self._farewell)
+            async with trio.open_nursery() as serving:
+                self._server = await serving.start(self._serve, listeners)
+                assert self._server is not None
+                task_status.started(self._server.port)
+            nursery.cancel_scope.cancel()
+
+    async def _farewell(self) -> None:
+        await self._ending.wait()
+        await self._endpoint.shutdown()
 
     async def _serve(
         self, listeners: list[trio.SocketListener], task_status: trio.TaskStatus[HttpServer] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        await serve_http(listeners, self._answer, log=self._backstage.complain, task_status=task_status)
+        complain = self._backstage.complain
+        await serve_http(listeners, self._answer, limits=LIMITS, log=complain, task_status=task_status)
 
     def stop(self) -> None:
         """Accepts nothing more, says goodbye to those who are connected, and lets `run` return."""
+        self._shutdown()
         for out in list(self._backstage.connections.values()):
             out.finish(Cut("close", GOING_AWAY, "the server shuts down"))
+        self._ending.set()
         if self._server is not None:
             self._server.shutdown(GRACE)
+
+    def abort(self) -> None:
+        """Resets every connection at once and lets `run` return, like a process that was killed."""
+        if self._server is not None:
+            self._server.abort()
+
+    async def _part(self) -> None:
+        """Everything is about to begin anew: those who are connected have to come again."""
+        for out in list(self._backstage.connections.values()):
+            if out.peer.transport in ("ws", "http"):
+                out.finish(Cut("close", GOING_AWAY, "everything begins anew"))
+        await self._endpoint.shutdown("everything begins anew")
+
+    def _restart(self) -> None:
+        """The world has begun anew, maybe with other agents."""
+        self._prefixes = self._mount()
 
     async def _answer(self, request: Request, responder: Responder) -> None:
         closed = self._gate.closed(request.headers)
@@ -116,18 +160,24 @@ class Site:
     # --- ACP
 
     async def _acp(self, request: Request, responder: Responder) -> None:
-        from mockagent.acp.websocket import serve_websocket
         from mockagent.net.websocket import handshake_problem, wants_websocket
 
         agent = self._agent(request.segments[1:])
         if agent is None:
             names = ", ".join(agent.scenario.name for agent in self._backstage.agents)
             await refuse(responder, 404, "not_found", f"there is no agent at {request.path}; there are: {names}")
+        elif request.method != "OPTIONS" and not opens(_token(request), agent.scenario.agent.auth.tokens):
+            self._backstage.note("refused", None, None, why="there is no bearer token that fits", path=request.path)
+            words = "send Authorization: Bearer TOKEN, or ?access_token=TOKEN where headers cannot be set"
+            await refuse(responder, 401, "auth_required", words, [("WWW-Authenticate", "Bearer")])
         elif not wants_websocket(request.headers):
-            await refuse(responder, 426, "upgrade_required", "connect with a WebSocket", [("Upgrade", "websocket")])
+            await self._endpoint.handle(agent, request, responder)
         elif (problem := handshake_problem(request.method, request.headers)) is not None:
-            await refuse(responder, problem[0], "bad_handshake", problem[1])
+            version = [("Sec-WebSocket-Version", "13")] if problem[0] == 426 else []
+            await refuse(responder, problem[0], "bad_handshake", problem[1], version)
         else:
+            from mockagent.acp.websocket import serve_websocket
+
             await serve_websocket(self._backstage, agent, request, responder)
 
     def _agent(self, rest: tuple[str, ...]) -> Agent | None:
@@ -135,6 +185,11 @@ class Site:
         if not name:
             return self._backstage.agents[0]
         return next((agent for agent in self._backstage.agents if agent.scenario.name == name), None)
+
+
+def _token(request: Request) -> str | None:
+    """The token of a request; a page cannot give a WebSocket headers, so the query may hold it (RFC 6750, 2.3)."""
+    return bearer(request.headers) or request.param("access_token")
 
 
 async def refuse(

@@ -173,6 +173,8 @@ class _Process:
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(drive, self._host.stage)
+                    self._host.backstage.tasks = nursery
+                    self._host.backstage.start()
                     await serve_stdio(self._host.backstage, self._host.agents[0], receive, send)
                     nursery.cancel_scope.cancel()
         finally:

@@ -1,4 +1,4 @@
-"""The table of scenarios: for eyes on a terminal, for `grep` in a pipe.
+"""The tables of scenarios and of sessions: for eyes on a terminal, for `grep` in a pipe.
 
 Knows the rows and nothing of where they come from.
 """
@@ -14,6 +14,8 @@ from mockagent.scenario.library import Summary
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from mockagent.preview import Preview
 
 _STYLES = {"allowed": "green", "violation": "red", "unspecified": "yellow"}
 
@@ -80,3 +82,53 @@ def _legality(row: Summary) -> Text:
     from rich.text import Text
 
     return Text(row.legality, _STYLES.get(row.legality, ""))
+
+
+# --- sessions
+
+_UNTITLED = "(untitled)"
+
+
+def session_table(shown: Preview, *, console: Console | None = None) -> None:
+    """Prints a page of sessions.
+
+    On a terminal long titles wrap; in a pipe it is a line for each session, never cut, and nothing else.
+
+    Args:
+        shown: the page.
+        console: where to, in place of standard output.
+    """
+    if console is None:
+        if not sys.stdout.isatty():
+            sys.stdout.write("".join(f"{line}\n" for line in session_lines(shown)))
+            return
+        from rich.console import Console
+
+        console = Console(highlight=False, emoji=False, markup=False)
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("session", no_wrap=True)
+    table.add_column("updated", no_wrap=True)
+    table.add_column("folder")
+    table.add_column("title", ratio=1)
+    for row in shown.sessions:
+        title = row.get("title")
+        table.add_row(
+            Text(row["sessionId"], "bold cyan"),
+            row.get("updatedAt", ""),
+            row["cwd"],
+            Text(_UNTITLED, "dim") if title is None else Text(_one_line(title)),
+        )
+    console.print(table)
+    console.print(Text(f"page {shown.page} of {shown.pages}, {shown.total:,} sessions", "dim"))
+
+
+def session_lines(shown: Preview) -> list[str]:
+    """The page as text: id, time, folder, title."""
+    rows = [(row["sessionId"], str(row.get("updatedAt", "")), row["cwd"], row.get("title")) for row in shown.sessions]
+    widths = [max((len(row[at] or "") for row in rows), default=0) for at in range(3)]
+    heads = [f"{id:<{widths[0]}}  {time:<{widths[1]}}  {cwd:<{widths[2]}}  " for id, time, cwd, _ in rows]
+    titles = [_UNTITLED if title is None else _one_line(title) for *_, title in rows]
+    return [head + title for head, title in zip(heads, titles, strict=True)]

@@ -46,6 +46,7 @@ class Pending:
     def __init__(self, first: int = 0, remembered: int = 1000) -> None:
         self._next = first
         self._open: dict[Id, Asked] = {}
+        self._renamed: dict[Id, Id] = {}
         self._settled: OrderedDict[Id, str] = OrderedDict()
         self._remembered = remembered
 
@@ -87,10 +88,15 @@ class Pending:
         if entry is None:
             return False
         overlaid = self._open.pop(new, None)
+        self._renamed[old] = new
         self._open[new] = Asked(new, entry.method, entry.on_answer, entry.context)
         if overlaid is not None:
             overlaid.on_answer(Lost("another request left under the same id"))
         return True
+
+    def sent_as(self, id: Id) -> Id:
+        """The id under which a request really left."""
+        return self._renamed.get(id, id)
 
     def settle(self, response: Response) -> Asked | None:
         """Hands a response to the request that it answers.

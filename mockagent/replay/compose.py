@@ -1,0 +1,268 @@
+"""Makes a scenario, as plain values, of what `walk` has found out about a recording.
+
+Each turn of the recording is a turn that plays once; every other answer is a fault at its reply, with what was said
+before and after it. What happened to bytes, connections and the process are faults at the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mockagent.replay.walk import MAKES, PROMPT, Call, Piece, Recording
+
+GAP = 0.005
+"""Seconds from which a pause is part of what happened."""
+PATIENCE = 5.0
+"""Seconds for which something from the client is waited for, at least."""
+
+Plain = dict[str, Any]
+
+
+def composed(recording: Recording, name: str) -> Plain:
+    """The scenario."""
+    kinds = _Kinds()
+    turns = [_turn(call, kinds) for call in recording.calls if call.turn]
+    faults = _cancels(recording) + _replies(recording) + _unanswered(recording) + kinds.faults + _points(recording)
+    scenario: Plain = {
+        "name": name,
+        "summary": "Plays a recorded conversation again.",
+        "legality": "unspecified",
+        "tags": ["replay"],
+        "sessions": _sessions(recording),
+        "turns": turns,
+        "faults": faults,
+    }
+    return {key: value for key, value in scenario.items() if value not in ([], {})}
+
+
+def _sessions(recording: Recording) -> Plain:
+    stored = [
+        {"id": id} | ({"cwd": params["cwd"]} if isinstance(params.get("cwd"), str) else {})
+        for id, params in recording.stored.items()
+    ]
+    rules: Plain = {"auto_title": None, "replay": {"send": "none"}}
+    return rules | ({"stored": stored} if stored else {})
+
+
+# --- turns
+
+
+class _Kinds:
+    """Counts the messages that pass the faults, to say which one something happens to."""
+
+    def __init__(self) -> None:
+        self.faults: list[Plain] = []
+        self._counts: dict[str, int] = {}
+
+    def pass_(self, kind: str, wire: Plain) -> None:
+        number = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if wire:
+            self.faults.append({"at": kind, "when": _nth(number), **wire})
+
+
+def _nth(number: int) -> Plain:
+    return {"nth": number, "per": "process"}
+
+
+_ONCE: Plain = {"times": 1, "per": "process"}
+
+
+def _turn(call: Call, kinds: _Kinds) -> Plain:
+    steps = _steps(call.pieces, call.at, call, kinds)
+    if call.reply is None:
+        steps.append({"hang": True})
+    return {"when": dict(_ONCE), "steps": steps}
+
+
+def _steps(pieces: Sequence[Piece], start: float, call: Call, kinds: _Kinds | None) -> list[Plain]:
+    """What is played for pieces.
+
+    Args:
+        start: the time at which they begin, in seconds.
+        kinds: counts what can have faults; None: nothing can, for a fault plays it.
+    """
+    steps: list[Plain] = []
+    now = start
+    last = max((at for at, piece in enumerate(pieces) if piece.what not in ("heard", "answered")), default=-1)
+    at = 0
+    while at <= last:
+        piece = pieces[at]
+        gap, now = piece.at - now, max(now, piece.at)
+        end = at + 1
+        if piece.what == "heard":
+            steps.append({"wait_for": {"method": piece.body, "timeout": _span(max(PATIENCE, 3 * gap))}})
+        elif piece.what == "replied":
+            steps.append(_after(gap, _end(call)))
+        elif piece.what == "asked" and (end := _answered(pieces, at)) > at:
+            steps.append(_asking(piece, pieces[at + 1 : end], gap, call, kinds))
+            now = max(now, pieces[end - 1].at)
+        elif piece.what != "answered":
+            end = at + 1
+            steps.append(_after(gap, _message(piece, call, kinds)))
+        at = max(end, at + 1)
+    return steps
+
+
+def _after(gap: float, step: Plain) -> Plain:
+    return step if gap < GAP else {"after": _span(gap), **step}
+
+
+def _answered(pieces: Sequence[Piece], at: int) -> int:
+    """Where a question, and all that were asked before its answer came, have been answered: the place behind that. The
+    place itself if the answer never came."""
+    end = _place_of_answer(pieces, at)
+    inner = at + 1
+    while inner < end:
+        if pieces[inner].what == "asked":
+            end = max(end, _place_of_answer(pieces, inner))
+        inner += 1
+    return end
+
+
+def _place_of_answer(pieces: Sequence[Piece], at: int) -> int:
+    return next((end + 1 for end, piece in enumerate(pieces) if piece.of is pieces[at]), at)
+
+
+def _asking(piece: Piece, meanwhile: Sequence[Piece], gap: float, call: Call, kinds: _Kinds | None) -> Plain:
+    """A question; what the agent said before all was answered plays beside it."""
+    question = _message(piece, call, kinds, waits=True)
+    beside = _steps([other for other in meanwhile if other.of is not piece], piece.at, call, kinds)
+    return _after(gap, question if not beside else {"together": [question, beside]})
+
+
+def _message(piece: Piece, call: Call, kinds: _Kinds | None, *, waits: bool = False) -> Plain:
+    """The step that says one message."""
+    step = _verb(piece, call, waits)
+    if kinds is not None:
+        kinds.pass_("raw" if "send" in step else piece.kind, piece.wire)
+    return step
+
+
+def _verb(piece: Piece, call: Call, waits: bool) -> Plain:
+    body = piece.body
+    params = body.get("params") if isinstance(body, dict) else None
+    if not isinstance(params, dict) or set(body) - {"jsonrpc", "id", "method", "params"} or body.get("jsonrpc") != "2.0":
+        return {"send": body}
+    if piece.kind.startswith("request:") and not waits:
+        return {"send": body}  # nobody answered: nothing waits for it
+    if piece.kind.startswith("update:") and params.keys() == {"sessionId", "update"} and _own(params):
+        return {"update": params["update"]}
+    rest = {key: value for key, value in params.items() if key != "sessionId"} if _own(params) else params
+    called = {"method": body["method"], "params": rest}
+    if piece.kind.startswith("request:"):
+        return {"request": called} | ({"save": piece.saves} if piece.saves else {})
+    return {"notify": called} if piece.kind.startswith("notify:") or _addressed(params) else {"send": body}
+
+
+def _own(params: Plain) -> bool:
+    return params.get("sessionId") == "${session.id}"
+
+
+def _addressed(params: Plain) -> bool:
+    return isinstance(params.get("sessionId"), str)
+
+
+def _end(call: Call) -> Plain:
+    """How a turn ends."""
+    reply = call.reply or {}
+    if "error" in reply:
+        return {"fail": reply["error"]} if _is_error(reply["error"]) else {"fail": "internal_error"}
+    result = reply.get("result")
+    reason = result.get("stopReason") if isinstance(result, dict) else None
+    return {"stop": reason if isinstance(reason, str) and reason else "end_turn"}
+
+
+def _is_error(error: Any) -> bool:
+    return (
+        isinstance(error, dict)
+        and type(error.get("code")) is int
+        and isinstance(error.get("message"), str)
+        and error.keys() <= {"code", "message", "data"}
+    )
+
+
+# --- all other answers
+
+
+def _replies(recording: Recording) -> list[Plain]:
+    """The faults at replies. Those of turns are counted as they end, all others as they are asked for."""
+    faults: list[Plain] = []
+    counts: dict[str, int] = {}
+    prompts = [call for call in recording.replied if call.method == PROMPT]
+    others = [call for call in recording.calls if call.method != PROMPT and call.reply is not None]
+    for call in [*others, *prompts]:
+        number = counts[call.method] = counts.get(call.method, 0) + 1
+        effects = _effects(call, recording)
+        if effects:
+            faults.append({"at": f"reply:{call.method}", "when": _nth(number), **effects})
+    return faults
+
+
+def _effects(call: Call, recording: Recording) -> Plain:
+    reply = call.reply or {}
+    effects: Plain = {}
+    if call.method in MAKES and call.session in recording.values.used:
+        effects["save"] = {recording.values.sessions[call.session]: "/result/sessionId"}
+    effects |= _content(call, reply)
+    place = next(at for at, piece in enumerate(call.pieces) if piece.what == "replied")
+    if not call.turn:
+        effects |= _around(call, place, recording)
+    if call.copies > 1:
+        effects["copies"] = call.copies
+    return effects | call.pieces[place].wire
+
+
+def _content(call: Call, reply: Plain) -> Plain:
+    if "error" in reply:
+        if _is_error(reply["error"]):
+            return {} if call.turn else {"error": reply["error"]}
+        return {"edit": [{"set": "/error", "to": reply["error"]}, {"remove": "/result"}]}
+    if "result" not in reply:
+        return {"edit": [{"remove": "/result"}, {"remove": "/error"}]}
+    if call.turn and reply["result"] == {"stopReason": _end(call).get("stop")}:
+        return {}
+    return {"result": reply["result"]}
+
+
+def _around(call: Call, place: int, recording: Recording) -> Plain:
+    """What was said before a reply and after it."""
+    reply = call.pieces[place]
+    before = _steps(call.pieces[:place], call.at, call, None)
+    begun = max([call.at, *(piece.at for piece in call.pieces[:place])])
+    if reply.at - begun >= GAP:
+        before.append({"wait": _span(reply.at - begun)})
+    after = _steps(call.pieces[place + 1 :], reply.at, call, None)
+    for piece in call.pieces:
+        if piece is not reply and piece.wire:
+            recording.left_out.append(f"{', '.join(piece.wire)} of {piece.kind}, beside the reply to {call.method}")
+    return ({"play_before": before} if before else {}) | ({"play_after": after} if after else {})
+
+
+def _unanswered(recording: Recording) -> list[Plain]:
+    """Requests that nobody answered, and those at which something else happened."""
+    faults: list[Plain] = []
+    for call in recording.calls:
+        effects = dict(call.life)
+        if call.reply is None and not call.turn:
+            effects = {"drop": True} | effects
+        if effects:
+            faults.append({"at": call.method, "when": _nth(call.number), **effects})
+    return faults
+
+
+def _cancels(recording: Recording) -> list[Plain]:
+    """The turns say for themselves how they end when they are cancelled; the mock's own way would come between."""
+    return [{"at": method, "drop": True} for method in ("session/cancel", "$/cancel_request") if method in recording.notices]
+
+
+def _points(recording: Recording) -> list[Plain]:
+    faults = []
+    for point, number, effects in recording.points:
+        when = {} if number is None else {"when": _nth(number)}
+        faults.append({"at": point, **when, **effects})
+    return faults
+
+
+def _span(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"
