@@ -1,7 +1,7 @@
 """What is wrong with an AAP agent's answers, as far as AAP version 3 and the grammar of server-sent events say.
 
-Knows nothing of mockagent: the tables are the protocol's pages once more. Errors are not judged (the protocol has no word
-on their bodies), and neither is anything that no answer shows.
+Knows nothing of mockagent: the tables are the protocol's pages once more. Errors are not judged, as the protocol has no
+word on their bodies, and neither is anything that no answer shows.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class AapJudge:
             self.problems.append("the answer breaks off")
         elif reply.status == 200 and reply.headers["content-type"].startswith("text/event-stream"):
             self._stream(reply)
+        elif reply.status == 200 and b"event: turn_start" in reply.body:
+            self.problems.append(f"a stream of events that says it is {reply.headers['content-type']}")
 
     def listing(self, reply: Reply) -> None:
         """A page of the list of sessions."""
@@ -58,7 +60,7 @@ class AapJudge:
             self._cursors.add(cursor)
 
     def _stream(self, reply: Reply) -> None:
-        blocks = reply.body.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n\n")
+        blocks = reply.body.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n\n")
         if blocks.pop() != "":
             self.problems.append("the stream ends within an event")
         events = [_event(block) for block in blocks]

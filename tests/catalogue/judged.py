@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mockagent.scenario.load import load
-from tests.faults.wire import ROOT, Client, Link, Process, Raw, Served, process, serving
+from tests.faults.wire import ROOT, Client, Link, Process, Raw, Reply, Served, process, serving
 from tests.official import SCHEMA, official
 from tests.transcript import Transcript
 
@@ -163,6 +163,13 @@ class Catalogue:
     def bundled(self) -> set[str]:
         """The names of all scenarios of the folder."""
         return {file.stem for file in (FOLDER / self.folder).glob("*.yaml")}
+
+
+async def over_aap(name: str) -> Reply:
+    """One turn of a bundled scenario over AAP."""
+    async with serving(FOLDER / f"{name}.yaml") as served:
+        aap = await served.aap()
+        return await aap.turn(await aap.new())
 
 
 @asynccontextmanager

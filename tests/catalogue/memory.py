@@ -67,7 +67,7 @@ def framing_problems(data: bytes) -> list[str]:
 
 def _is_one_text(line: bytes) -> bool:
     try:
-        json.loads(line)
+        json.loads(line.decode())  # strictly: bytes would be let pass with a byte order mark
     except ValueError:
         return False
     return line == line.strip()

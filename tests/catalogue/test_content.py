@@ -190,6 +190,37 @@ async def _(played: Played) -> None:
     assert len(echo) == 4
 
 
+@CONTENT.shows("huge-numbers")
+async def _(played: Played) -> None:
+    client = await played.client()
+    messages = await client.turn(await client.new())
+    [meter] = updates(messages, "usage_update")
+    assert (meter["used"], meter["size"]) == (2**53 + 1, 2**63 - 1)
+    assert b"9007199254740993" in client.raw.everything
+
+
+@CONTENT.shows("error-with-data")
+async def _(played: Played) -> None:
+    error = (await played.turn())[-1]["error"]
+    assert (error["message"], error["data"]["requestId"]) == ("Internal error", "req_42")
+
+
+@CONTENT.shows("tool-update-before-call")
+async def _(played: Played) -> None:
+    shown = [kind for kind in kinds(await played.turn()) if kind.startswith("tool")]
+    assert shown[:2] == ["tool_call_update", "tool_call"]
+
+
+@CONTENT.shows("unknown-update")
+async def _(played: Played) -> None:
+    assert "mood_update" in kinds(await played.turn())
+
+
+@CONTENT.shows("wrong-type")
+async def _(played: Played) -> None:
+    assert [type(text) for text in said(await played.turn())] == [str, int, str]
+
+
 @pytest.mark.parametrize("name", CONTENT.checks)
 async def test_a_scenario_about_content_does_what_it_promises(autojump_clock: Any, name: str) -> None:
     await CONTENT.play(name)

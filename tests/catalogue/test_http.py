@@ -35,6 +35,7 @@ class Play:
     Attributes:
         aap: a client.
         session: its session.
+        ended: how the last connection that broke has ended.
     """
 
     def __init__(self, served: Served, aap: Aap, session: str) -> None:
@@ -42,6 +43,7 @@ class Play:
         self.aap = aap
         self.session = session
         self.judge = AapJudge()
+        self.ended: bytes | None = None
 
     async def turn(self, text: str = "go", stream: str = "delta") -> Reply | None:
         """A turn; None if its connection ends without an answer. The next one takes a new connection then."""
@@ -152,7 +154,7 @@ async def _(play: Play) -> None:
     assert "And on. " in text
     assert "The end." not in text
     assert trio.current_time() - start < 1
-    assert "cancel" in str(play.served.seen.notes)
+    assert play.served.seen.of("left") == [{"session": play.session}]
     reply = await play.good()
     assert reply.told[-1] == "The end."
     assert len(reply.told) == 201
@@ -231,6 +233,37 @@ async def _(play: Play) -> None:
     assert b"Here it is." in play.aap.raw.everything
 
 
+@shows("sse-bom")
+async def _(play: Play) -> None:
+    reply = await play.good()
+    assert reply.body.startswith(b"\xef\xbb\xbfevent: turn_start\n")
+    assert names(reply) == ["turn_start", "text_delta", "turn_stop"]
+
+
+@shows("sse-id-and-retry")
+async def _(play: Play) -> None:
+    reply = await play.good()
+    assert reply.body.count(b"id: 7\nretry: 10\nx-trace: abc\nevent: ") == 4
+    assert reply.told == ["One. ", "Two."]
+
+
+@shows("sse-drip")
+async def _(play: Play) -> None:
+    reply = await play.good()
+    assert reply.told == ["Grüße, ", "done."]
+    assert len(reply.chunks) >= 60
+    assert max(map(len, reply.chunks)) < 10
+
+
+@shows("wrong-content-type")
+async def _(play: Play) -> None:
+    replies = [await play.good() for _ in range(3)]
+    assert [reply.headers["content-type"] for reply in replies] == [
+        "text/plain", "application/json", "text/event-stream",
+    ]  # fmt: skip
+    assert [reply.told for reply in replies] == [["Hello."]] * 3
+
+
 # --- tools
 
 
@@ -293,6 +326,15 @@ async def _(play: Play) -> None:
     assert replies[3].told == ["With the smart model."]
 
 
+@shows("html-error")
+async def _(play: Play) -> None:
+    page, nothing, good = [await play.good() for _ in range(3)]
+    assert (page.status, page.headers["content-type"]) == (502, "text/html")
+    assert page.body.startswith(b"<html>")
+    assert (nothing.status, nothing.body) == (503, b"")
+    assert good.told == ["Here I am."]
+
+
 @shows("session-id-with-slashes")
 async def _(play: Play) -> None:
     rows = {row["sessionId"] for row in (await play.get("/sessions")).json["sessions"]}
@@ -316,8 +358,6 @@ async def _(play: Play) -> None:
     assert b'"api_key":"***"' in shown.body
     assert b"sk-12345" not in shown.body + listed.body
     assert (await play.good()).told == ["I have a key."]
-    reply = await play.post(user, agent={"options": {"api_key": "***"}})
-    assert reply.told == ["That is the placeholder, and no key."]
 
 
 async def pages(play: Play, count: int) -> list[Reply]:
@@ -347,6 +387,29 @@ async def _(play: Play) -> None:
     play.judge = AapJudge()  # a client begins again, and is judged again
     again = await pages(play, 6)
     assert [len(page.json["sessions"]) for page in again] == [5, 5, 3]
+
+
+@shows("sse-cut")
+async def _(play: Play) -> None:
+    for complete in (True, False):
+        reply = await play.good()
+        assert (reply.told, reply.complete) == (["This is the first half, "], complete)
+
+
+@shows("sse-line-endings")
+async def _(play: Play) -> None:
+    told = [(await play.good()).told for _ in range(4)]
+    assert told == [["One. ", "Two. ", "Three."]] * 3 + [["No space, and two lines. ", "Good."]]
+
+
+@shows("rate-limited")
+async def _(play: Play) -> None:
+    assert [(await play.good()).status for _ in range(4)] == [429, 429, 429, 200]
+
+
+@shows("unauthorised")
+async def _(play: Play) -> None:
+    assert [(await play.good()).status for _ in range(4)] == [200, 401, 401, 200]
 
 
 @pytest.mark.parametrize("name", CHECKS)

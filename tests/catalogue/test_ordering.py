@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.catalogue.judged import CANCELLED, Catalogue, Played, asked, updates
+from tests.catalogue.judged import CANCELLED, Catalogue, Played, asked, over_aap, updates
 from tests.faults.wire import CWD, kinds, said
 
 ORDERING = Catalogue("ordering")
@@ -150,6 +150,18 @@ async def _(played: Played) -> None:
 @pytest.mark.parametrize("name", ORDERING.checks)
 async def test_an_ordering_scenario_happens_as_described(autojump_clock: Any, name: str) -> None:
     await ORDERING.play(name)
+
+
+async def test_a_burst_over_aap(autojump_clock: Any) -> None:
+    reply = await over_aap("ordering/burst-then-reply")
+    assert [text.strip() for text in reply.told] == [str(number) for number in range(1, 201)]
+    assert [kind for kind, _ in reply.events[-2:]] == ["text_delta", "turn_stop"]
+
+
+async def test_duplicates_over_aap(autojump_clock: Any) -> None:
+    kinds = [kind for kind, _ in (await over_aap("ordering/duplicate-update")).events]
+    assert kinds == ["turn_start", *["text_delta"] * 2, *["tool_call"] * 3, *["tool_result"] * 3, *kinds[-3:]]
+    assert kinds[-3:] == ["text_delta", "text_delta", "turn_stop"]
 
 
 def test_every_ordering_scenario_is_shown() -> None:

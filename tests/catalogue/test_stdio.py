@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from mockagent.scenario.load import load
-from tests.catalogue.judged import FOLDER, Court, updates
+from tests.catalogue.judged import Court, spawned, updates
 from tests.catalogue.memory import framing_problems, over_lines
-from tests.faults.wire import Client, kinds, process, said
+from tests.faults.wire import Client, kinds, said
 
 Check = Callable[[Client], Awaitable[None]]
 CHECKS: dict[str, Check] = {}
@@ -130,6 +130,46 @@ async def _(client: Client) -> None:
     assert len(shown[-1]) == 20_000
 
 
+@shows("bom-at-start")
+async def _(client: Client) -> None:
+    await client.request("initialize", protocolVersion=1)
+    await client.next()
+    assert client.raw.everything.startswith(b'\xef\xbb\xbf{"jsonrpc"')
+    assert said(await client.turn((await client.call("session/new", cwd="/a", mcpServers=[]))["result"]["sessionId"]))
+
+
+@shows("invalid-utf8")
+async def _(client: Client) -> None:
+    seen = await client.turn(await client.new())
+    assert [isinstance(one, bytes) for one in seen] == [False, True, False, False]
+    with pytest.raises(UnicodeDecodeError):
+        seen[1].decode()
+    assert said([json.loads(seen[1].decode(errors="replace"))]) == ["Gr\ufffd"]
+
+
+@shows("escaped-unicode")
+async def _(client: Client) -> None:
+    seen = await client.turn(await client.new())
+    assert client.raw.everything.isascii()
+    assert rb"\ud83c\udf89" in client.raw.everything.lower()
+    assert said(seen) == ["Grüße, 東京, 🎉. ", "Done."]
+    assert updates(seen, "tool_call")[0]["title"] == "Über 🗂"
+
+
+@shows("duplicate-keys")
+async def _(client: Client) -> None:
+    seen = await client.turn(await client.new())
+    assert said(seen) == ["Before. ", "Last. ", "After."], "as Python reads it"
+    assert b'"text":"First. ","text":"Last. "' in client.raw.everything
+
+
+@shows("batch")
+async def _(client: Client) -> None:
+    seen = await client.turn(await client.new())
+    assert [isinstance(one, list) for one in seen] == [False, True, False, False]
+    assert said(seen[1]) == ["One. ", "Two. "]
+
+
 @pytest.mark.parametrize("name", CHECKS)
 async def test_a_scenario_about_lines_does_what_it_promises(autojump_clock: Any, name: str) -> None:
     """The marks are judged too: an allowed scenario keeps to the schema, the rules and the framing of stdio."""
@@ -137,14 +177,28 @@ async def test_a_scenario_about_lines_does_what_it_promises(autojump_clock: Any,
     async with over_lines(court) as client:
         await CHECKS[name](client)
     framing = framing_problems(client.raw.everything)
-    assert bool(framing) == (load(court.path).legality != "allowed"), framing
+    if load(court.path).legality == "allowed":
+        assert not framing
     if not framing:
         court.verdict(None)
 
 
+@pytest.mark.parametrize("name", ["oversized-line", "split-utf8", "stdout-noise", "truncated-json"])
+async def test_the_marks_of_the_others_hold(autojump_clock: Any, name: str) -> None:
+    """Those whose behaviour is proven beside the faults that they use."""
+    court = Court(f"stdio/{name}")
+    async with over_lines(court) as client:
+        await client.request("initialize", protocolVersion=1)
+        await client.until(lambda message: isinstance(message, dict))
+        reply = await client.call("session/new", cwd="/a", mcpServers=[])
+        await client.turn(reply["result"]["sessionId"])
+    assert bool(framing_problems(client.raw.everything)) == (load(court.path).legality == "violation")
+    if load(court.path).legality == "allowed":
+        court.verdict(None)
+
+
 async def test_a_flood_on_stderr_stands_between_two_messages() -> None:
-    async with process("acp", files=FOLDER / "stdio/stderr-flood.yaml") as child:
-        client = Client(child)
+    async with spawned("stdio/stderr-flood") as (child, client):
         session = await client.new()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(child.stderr.rest)

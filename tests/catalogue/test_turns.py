@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.catalogue.judged import Catalogue, Court, Played, spawned, updates
+from tests.catalogue.judged import Catalogue, Court, Played, over_aap, spawned, updates
 from tests.faults.wire import CWD, Process, kinds, said, serving
 
 TURNS = Catalogue("turns")
@@ -171,6 +171,23 @@ async def _(played: Played) -> None:
 @pytest.mark.parametrize("name", TURNS.checks)
 async def test_a_turn_happens_as_described(autojump_clock: Any, name: str) -> None:
     await TURNS.play(name)
+
+
+IN_AAP = {
+    "refusal": (["text_delta"], "refusal"),
+    "max-tokens": (["thinking_delta"], "max_tokens"),
+    "max-turn-requests": (["tool_call", "tool_result"], "max_tokens"),
+    "empty-turn": ([], "end_turn"),
+    "tool-left-open": (["tool_call", "tool_call", "text_delta"], "end_turn"),
+    "spurious-cancelled": (["text_delta"], "error"),
+}
+
+
+@pytest.mark.parametrize(("name", "said", "reason"), [(name, *seen) for name, seen in IN_AAP.items()], ids=IN_AAP)
+async def test_a_turn_happens_over_aap_as_well(autojump_clock: Any, name: str, said: list[str], reason: str) -> None:
+    events = (await over_aap(f"turns/{name}")).events
+    assert [kind for kind, _ in events] == ["turn_start", *said, "turn_stop"]
+    assert events[-1][1]["stopReason"] == reason
 
 
 # --- processes

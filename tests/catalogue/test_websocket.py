@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -100,6 +101,55 @@ async def _(played: Played) -> None:
     for head in (seen[0], seen[2]):
         with pytest.raises(UnicodeDecodeError):
             head.payload.decode()
+
+
+@WEBSOCKET.shows("ws-empty-message")
+async def _(played: Played) -> None:
+    client, socket = await connected(played.served)
+    await client.prompt(await client.new())
+    got = [await socket.frame() for _ in range(4)]
+    assert [(frame.opcode, frame.payload == b"") for frame in got if frame] == [
+        (1, False), (1, True), (1, False), (1, False),
+    ]  # fmt: skip
+    assert len(await played.turn()) == 4  # for the judge, who finds that the second is no message
+
+
+@WEBSOCKET.shows("ws-invalid-utf8")
+async def _(played: Played) -> None:
+    messages = await played.turn()
+    assert [isinstance(one, bytes) for one in messages] == [False, True, True, False, False]
+    for half in messages[1:3]:
+        with pytest.raises(UnicodeDecodeError):
+            half.decode()
+    assert said([json.loads(messages[1] + messages[2])]) == ["Zwö. "]
+
+
+@WEBSOCKET.shows("ws-closes-at-once")
+async def _(played: Played) -> None:
+    for _ in range(2):
+        client, socket = await connected(played.served)
+        assert await client.rest() == []
+        assert socket.closed == 1013
+    assert said(await played.turn()) == ["You are in."]
+
+
+@WEBSOCKET.shows("ws-drop-mid-turn")
+async def _(played: Played) -> None:
+    client, _, _ = await played.start()
+    assert said(await client.rest()) == ["Half a sen"]
+
+
+@WEBSOCKET.shows("ws-ping-flood")
+async def _(played: Played) -> None:
+    assert len(said(await played.turn())) >= 300
+
+
+@WEBSOCKET.shows("ws-close-codes")
+async def _(played: Played) -> None:
+    for _ in range(8):
+        client, _, id = await played.start()
+        await client.reply(id)
+        assert await client.rest() == []
 
 
 @pytest.mark.parametrize("name", WEBSOCKET.checks)
