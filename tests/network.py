@@ -367,10 +367,13 @@ class Http(Talker):
             assert reply.status_code == 200, await reply.aread()
             assert reply.headers["content-type"] == "text/event-stream"
             task_status.started()
-            async for line in reply.aiter_lines():
-                if line.startswith("data: "):
-                    kept.append(json.loads(line[6:]))
-                    self.took(kept[-1])
+            held = b""
+            async for data in reply.aiter_bytes():  # httpx's own lines end at U+2028 too
+                *lines, held = (held + data).replace(b"\r", b"\n").split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: "):
+                        kept.append(json.loads(line[6:]))
+                        self.took(kept[-1])
 
     async def hang_up(self, session: str | None, mock: Served) -> None:
         """Leaves a stream; returns when the server has seen it."""

@@ -93,6 +93,7 @@ class Exchange:
         self._common = common
         self._head: HttpHead | None = None
         self._edited = False
+        self._relabelled = False
         self._encoded = b""
         self._body: BodyChannel | None = None
         self._sent = False
@@ -277,6 +278,7 @@ class Exchange:
             return b""  # HTTP has one reply to a request
         self._head = message.http or HttpHead()
         self._edited = "edit" in message.damaged
+        self._relabelled = self.streaming and self._edited and not {"error", "result"} & set(message.damaged)
         if self._streams or message.data is None:
             self._encoded = b""
         elif isinstance(message.data, str):
@@ -290,8 +292,11 @@ class Exchange:
 
     @property
     def _streams(self) -> bool:
+        """Whether events follow: the head says so, or an edit has only given the stream another name."""
         if self._head is None:
             return False
+        if self._relabelled:
+            return True
         headers = self._head.headers.items()
         return any(name.lower() == "content-type" and value.startswith("text/event-stream") for name, value in headers)
 

@@ -130,7 +130,9 @@ def _span(low: int, high: int) -> Draw:
 
 
 def _size(spot: Spot) -> int:
-    return len(spot.message.text) if spot.message is not None else 0
+    """Bytes of the message's text; 0 if it has none."""
+    message = spot.message
+    return len(message.text) if message is not None and (message.data is not None or message.raw) else 0
 
 
 _JSONRPC_ERRORS = (
@@ -240,7 +242,7 @@ def _rate(rng: Random, spot: Spot) -> float:
 
 
 def _disconnect(rng: Random, spot: Spot) -> Any:
-    if spot.transport == "stdio":
+    if spot.transport in _PIPES:
         return "close"
     if spot.transport == "ws" and rng.random() < 0.5:
         return {"code": rng.choice((1001, 1008, 1011, 1012, 1013, 4000)), "reason": "Drawn by chance"}
@@ -254,13 +256,14 @@ def _exit(rng: Random, spot: Spot) -> Any:
 
 
 def _stderr(rng: Random, spot: Spot) -> Any:
-    return rng.choice(({"text": "WARNING drawn by chance\n"}, {"text": "drawn by chance\n", "bytes": 100_000}))
+    return rng.choice(({"text": "WARNING drawn by chance\n"}, {"text": "drawn by chance\n", "bytes": 70_000}))
 
 
 def _ignore(rng: Random, spot: Spot) -> Any:
     return ("ping",) if spot.kind == "ping" else ("cancel",)
 
 
+_PIPES = ("stdio", "memory")
 _SENT = ("reply", "out")
 _NAMED = ("in", "notice", "answer", *_SENT)
 
@@ -280,7 +283,7 @@ DRAWS: dict[str, Row] = {
     "page": Row(("list",), _one("empty", "shrink", "shuffle", {"overlap": 1})),
     "rows": Row(("list",), _rows),
     "escape": Row(_SENT, _one("ascii"), lambda spot: spot.message is not None and not spot.message.text.isascii()),
-    "newline": Row(_SENT, _newline, lambda spot: spot.transport == "stdio" or spot.streamed),
+    "newline": Row(_SENT, _newline, lambda spot: spot.transport in _PIPES or spot.streamed),
     "binary": Row(_SENT, _one(True), lambda spot: spot.transport == "ws"),
     "comment": Row(_SENT, _one("", "keep-alive"), lambda spot: spot.transport == "ws" or spot.streamed),
     "no_blank": Row(("out",), _one(True), lambda spot: spot.streamed),
@@ -295,10 +298,10 @@ DRAWS: dict[str, Row] = {
     "stall": Row((*_SENT, "life"), lambda rng, spot: {rng.choice(("write", "read")): rng.randint(50, 500) * _MS},
                  lambda spot: spot.peer is not None and spot.kind not in ("closed", "start")),
     "disconnect": Row(("in", *_SENT), _disconnect),
-    "exit": Row(("in", *_SENT), _exit, lambda spot: spot.transport == "stdio"),
+    "exit": Row(("in", *_SENT), _exit, lambda spot: spot.transport in _PIPES),
 }  # fmt: skip
-"""Effect -> how it is drawn. Never drawn: that the process outlives its client (`ignore: eof`, `sigterm`), for nobody
-would end it; and its end where it serves several clients."""
+"""Effect -> how it is drawn. Never drawn: what outlives its client (`child`, `ignore: eof`, `ignore: sigterm`), for
+nobody would end it; and the end of a process that serves several clients."""
 
 _POINTS = frozenset({"connected", "session_opened", "turn_started", "turn_ended", "ping"})
 """Points in life at which something may happen; the others come without end, or when nobody listens."""

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from mockagent.faults.chaos import PLACE as DRAWN
+from mockagent.faults.chaos import Chaos
 from mockagent.faults.effects import EFFECTS, Context, Work
 from mockagent.faults.framing import operations
 from mockagent.faults.interface import Act, Drop, Instead, Life, Page, Pass, Query, Reply
@@ -112,7 +114,7 @@ class Engine:
         self._rules = [Rule(fault) for fault in faults]
         self._counters = Counters()
         self._watched: dict[tuple[str, str | None], bool] = {}
-        self.lag = 0
+        self._gathering: list[Rule] = []
         self._memory = Memory()
         self._listings = Listings(lambda: rng("shuffle", None))
         self._ignored: set[tuple[str, Rule, str | None, str | None]] = set()
@@ -151,8 +153,22 @@ class Engine:
     def _look_at_rules(self) -> None:
         """What is known of all rules together."""
         self._watched.clear()
-        counts = [rule.fault.effects["coalesce"] for rule in self._rules if "coalesce" in rule.fault.effects]
-        self.lag = max(counts, default=1) - 1
+        self._gathering = [rule for rule in self._rules if "coalesce" in rule.fault.effects]
+
+    @property
+    def lag(self) -> int:
+        """How many messages of a turn are kept back while it plays, to leave in one write with a later one."""
+        lag = 0 if self._chaos is None else self._chaos.lag
+        return max([lag, *map(self._lag_of, self._gathering)]) if self._gathering else lag
+
+    def _lag_of(self, rule: Rule) -> int:
+        """The same for one fault. Nothing waits for one of which it is known that it is not about to fire."""
+        count: int = rule.fault.effects["coalesce"]
+        when = rule.fault.when
+        if when is None or when.nth is None or not when.nth.numbers or when.per != "process":
+            return count - 1
+        seen, _ = self._counters.of(when).get("process", (0, 0))
+        return count - 1 if any(seen < number < seen + count for number in when.nth.numbers) else 0
 
     def counted(self, fault: Fault) -> dict[str, tuple[int, int]]:
         """How often the conditions of a fault have held, and how often it has fired, by scope."""
@@ -173,6 +189,8 @@ class Engine:
 
     def watches(self, kind: str, neutral: str | None) -> bool:
         """Whether any armed fault could concern messages of this kind (False: the fast path may be taken)."""
+        if self._chaos is not None:
+            return True
         key = (kind, neutral)
         known = self._watched.get(key)
         if known is None:
@@ -222,6 +240,9 @@ class Engine:
                 work = self._arrive(rule, match, work, pending)
             if work.dropped:
                 break
+        drawn = self._chaos.arriving(message) if self._chaos is not None and not work.dropped else None
+        if drawn is not None:
+            work = self._arrive(Rule(drawn), ALWAYS, work, pending)
         if not work.dropped:
             self._remember(work.message, pending)
         return work.acts()
@@ -395,6 +416,10 @@ class Engine:
                     work = self._leave(rule, rule.effects, match.groups, work, quiet=False)
             if work.dropped:
                 break
+        drawn = self._chaos.leaving(work.message) if self._chaos is not None and not work.dropped else None
+        if drawn is not None:
+            rule = Rule(drawn)
+            work = self._leave(rule, rule.effects, {}, work, quiet=False)
         return work.acts()
 
     def _leave(
@@ -430,7 +455,7 @@ class Engine:
         request = Request(cursor_of(query.request) if pending is None else pending.asked, query)
         rows = list(page.rows)
         for deferred in pending.listing if pending is not None else ():
-            if deferred.rule not in self._rules:
+            if deferred.rule not in self._rules and deferred.rule.fault.place is not DRAWN:
                 continue
             spot = self._spot(query.request, deferred.groups)
             for name, value in deferred.effects:
@@ -438,7 +463,7 @@ class Engine:
                     page = self._listings.change(name, self._fill(value, spot), request, page)
                 except _IMPOSSIBLE as why:
                     self._report(deferred.rule.fault, query.request, (name,), f"skipped: {why}", spot)
-        if any(rule.overlaps for rule in self._rules):
+        if self._chaos is not None or any(rule.overlaps for rule in self._rules):
             self._listings.remember(request, rows, page)
         return page
 
@@ -468,6 +493,9 @@ class Engine:
             match = self._holds(rule, point, facts, Spot(peer=peer, session=session))
             if match is not None:
                 life = self._live(rule, match, point, peer, session, life)
+        drawn = self._chaos.living(point, peer, session) if self._chaos is not None else None
+        if drawn is not None:
+            life = self._live(Rule(drawn), ALWAYS, point, peer, session, life)
         if point == "closed" and peer is not None:
             self._gone(peer)
         return life

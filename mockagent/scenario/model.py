@@ -23,7 +23,7 @@ class Place(msgspec.Struct, frozen=True):
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line or not self.file else self.file
 
 
 NOWHERE = Place()

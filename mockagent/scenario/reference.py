@@ -231,8 +231,13 @@ def _table(fields: Iterable[Field]) -> Iterator[str]:
         default = "*required*" if field.default is REQUIRED else str(field.default or "")
         example = f"`{field.example}`" if field.example else ""
         cells = (f"`{field.key}`", _kind(field.type), default, field.doc, example)
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield "| " + " | ".join(cell(words) for words in cells) + " |"
     yield ""
+
+
+def cell(words: str) -> str:
+    """Text as it has to stand in a cell of a table."""
+    return " ".join(words.replace("|", "\\|").split("\n"))
 
 
 def _kind(type: Type) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 _PROGRAM = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(float(sys.argv[1]))"
-_CHILDREN: list[subprocess.Popen[bytes]] = []
 
 
 def start(seconds: float) -> None:
@@ -20,4 +20,4 @@ def start(seconds: float) -> None:
     """
     arguments = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(seconds)]
     child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    _CHILDREN.append(child)  # kept, as nobody waits for it
+    threading.Thread(target=child.wait, daemon=True).start()  # no zombie stays, and nothing of ours is held up

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from mockagent.faults.interface import Act, Delay, Drop, Hold, Life, Pass, Play, Reply
 from mockagent.message import NO_ID, Burst, Fate, Message, Peer
 from mockagent.net.channel import Cut
@@ -171,7 +173,8 @@ class Outgoing:
         What concerns reading happens at once, the rest behind what is queued.
         """
         if act.stall_read is not None:
-            self._director.live(act, self.peer)
+            self._director.live(Life(stall_read=act.stall_read), self.peer)
+            act = replace(act, stall_read=None)
         self._route(session, message).put_life(act)
 
     def finish(self, how: Cut, session: str | None = None) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mockagent.scenario import library
+from mockagent.scenario.catalogue import by_folder, catalogue
 from mockagent.scenario.conditions import ANSWER_KEYS, KEYS
 from mockagent.scenario.effects import EFFECTS
 from mockagent.scenario.load import load_text
@@ -14,13 +16,35 @@ from mockagent.scenario.reference import reference
 from mockagent.scenario.steps import SIBLINGS
 from mockagent.scenario.verbs import VERBS
 
-PAGE = Path(__file__).parents[2] / "docs" / "scenario-reference.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "scenario-reference.md"
 
 
 def test_the_reference_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), (
         "python -m mockagent.scenario.reference > docs/scenario-reference.md"
     )
+
+
+def test_the_catalogue_is_up_to_date() -> None:
+    assert (DOCS / "catalogue.md").read_text(encoding="utf-8") == catalogue(), (
+        "python -m mockagent.scenario.catalogue > docs/catalogue.md"
+    )
+
+
+def test_the_catalogue_has_every_scenario_once() -> None:
+    page = catalogue()
+    for name in library.names():
+        assert page.count(f"](../scenarios/{name}.yaml) |") == 1, name
+
+
+def test_scenarios_stand_by_folder_the_top_first_and_unknown_folders_last() -> None:
+    assert list(by_folder(["zoo/b", "lists/x", "demo", "zoo/a", "set-up/y"]).items()) == [
+        ("", ["demo"]),
+        ("set-up", ["set-up/y"]),
+        ("lists", ["lists/x"]),
+        ("zoo", ["zoo/a", "zoo/b"]),
+    ]
 
 
 @pytest.mark.parametrize("verb", VERBS)

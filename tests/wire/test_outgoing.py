@@ -170,6 +170,11 @@ def test_reading_stalls_at_once_and_the_rest_happens_in_the_line(hand: Any, out:
     assert [life.cut for life in tray.lives if life.cut] == [Cut("reset")]
 
 
+def test_what_comes_with_a_stall_of_reading_happens_once_and_in_its_place(hand: Any, out: Outgoing) -> None:
+    out.live(Life(stall_read=1.0, exit=3))
+    assert [act.exit for act in hand.lives] == [None]  # so far only the reading stands still
+
+
 def test_a_channel_that_is_to_end_ends_behind_what_is_still_owed(hand: Any) -> None:
     cuts: list[Cut] = []
 

@@ -128,6 +128,8 @@ class Calls(Check):
     @got(TURN)
     def answers(self, message: Message) -> None:
         if isinstance(at(message.data, "tools"), list):
+            if len(self.overriding) >= REMEMBERED:
+                self.overriding.clear()
             self.overriding[message.peer.id, message.id] = set(named(message.data["tools"]))
         session = self.state_of(message.session)
         given = {

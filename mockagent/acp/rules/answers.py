@@ -17,6 +17,9 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 CANCELLED: Final = -32800
 
+REMEMBERED: Final = 200
+"""So many requests are kept in full, to be shown with a second answer; of the others the ids are known."""
+
 PERMISSION: Final = "session/request_permission"
 ASKING: Final = "protocol/v1/tool-calls#requesting-permission"
 FILES: Final = "protocol/v1/file-system"
@@ -47,6 +50,8 @@ class Answers(Check):
     def ask(self, message: Message) -> None:
         self.left[message.id] = self.left.get(message.id, 0) + 1
         self.asked[message.id] = self.keep(message)
+        if len(self.asked) > REMEMBERED:
+            del self.asked[next(iter(self.asked))]
 
     @sent("raw")
     def made_up(self, message: Message) -> None:
@@ -173,7 +178,6 @@ class HasWhatItAdvertises(Check):
 
     def start(self) -> None:
         self.able = not self.about
-        self.asked: dict[Any, Shown] = {}
 
     @got("initialize")
     def introduced(self, message: Message) -> None:
@@ -244,9 +248,6 @@ class Shape(Check):
     """A result has the form of its method; `about` says what is wrong with it, or None."""
 
     tolerant = True
-
-    def start(self) -> None:
-        self.asked: dict[Any, Shown] = {}
 
     @got(ON)
     def answered(self, message: Message) -> None:

@@ -34,6 +34,8 @@ class Cursors(Check):
         if isinstance(cursor, str):
             self.judge(message, cursor, given.get("cwd"))
         if not isinstance(given.get("cwd"), dict | list):
+            if len(self.filters) >= REMEMBERED:
+                self.filters.clear()
             self.filters[message.peer.id, message.id] = given.get("cwd")
 
     @sent("reply:session/list")
