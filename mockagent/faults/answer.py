@@ -47,7 +47,7 @@ def http_error(error: Any) -> tuple[int, dict[str, str], Any]:
     body = {"code": str(name or code), "message": given.get("message", row.message)}
     if "data" in given:
         body["data"] = given["data"]
-    return row.status, _EXTRA.get(row.status, {}), {"error": body}
+    return row.status, dict(_EXTRA.get(row.status, {})), {"error": body}
 
 
 _EXTRA = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}

@@ -15,12 +15,9 @@ import msgspec
 
 from mockagent.faults.answer import speaks_http
 from mockagent.faults.effects import EFFECTS
-from mockagent.faults.memory import expects_reply
+from mockagent.faults.memory import BY_CHANCE, expects_reply
 from mockagent.message import Message, Peer
-from mockagent.scenario.model import Count, Fault, Place, Step, When
-
-PLACE = Place(file="chaos")
-"""Where drawn faults say that they stand."""
+from mockagent.scenario.model import Count, Fault, Step, When
 
 KINDS = tuple(dict.fromkeys(effect.layer for effect in EFFECTS.values()))
 """What can be chosen at large; the names of effects can be chosen as well."""
@@ -197,17 +194,17 @@ def _steps(rng: Random, spot: Spot) -> tuple[Step, ...]:
 
 
 _UNASKED = (
-    Step(verb="update", payload={"sessionUpdate": "session_info_update", "title": "Drawn by chance"}, place=PLACE),
-    Step(verb="update", payload={"sessionUpdate": "_chaos", "note": "Drawn by chance"}, place=PLACE),
+    Step(verb="update", payload={"sessionUpdate": "session_info_update", "title": "Drawn by chance"}, place=BY_CHANCE),
+    Step(verb="update", payload={"sessionUpdate": "_chaos", "note": "Drawn by chance"}, place=BY_CHANCE),
     Step(
         verb="update",
         payload={"sessionUpdate": "tool_call_update", "toolCallId": "call_of_nobody", "status": "completed"},
-        place=PLACE,
+        place=BY_CHANCE,
     ),
     Step(
         verb="update",
         payload={"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Drawn by chance."}},
-        place=PLACE,
+        place=BY_CHANCE,
     ),
 )
 
@@ -218,7 +215,8 @@ def _rows(rng: Random, spot: Spot) -> Any:
 
 
 def _bytes(rng: Random, spot: Spot) -> Any:
-    return {rng.choice(("before", "after")): rng.choice(("\x1b[0m", "Loading...\n", "\ufeff", "}\n", "\x00", "\n\n"))}
+    noise = ["\x1b[0m", "Loading...\n", "\ufeff", "}\n", "\x00"] + ["\n\n"] * (spot.transport != "ws")
+    return {rng.choice(("before", "after")): rng.choice(noise)}
 
 
 def _split(rng: Random, spot: Spot) -> Any:
@@ -368,7 +366,7 @@ class Chaos:
 
     def _fault(self, spot: Spot, effects: Mapping[str, Any], number: int) -> Fault:
         when = When(nth=Count(numbers=frozenset({number})), per="process")
-        return Fault(at=spot.kind, when=when, effects=dict(effects), place=PLACE)
+        return Fault(at=spot.kind, when=when, effects=dict(effects), place=BY_CHANCE)
 
     def _count(self, spot: Spot) -> int:
         """Which of its kind it is, in the whole process."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from mockagent.faults.chaos import PLACE as DRAWN
-from mockagent.faults.chaos import Chaos
 from mockagent.faults.effects import EFFECTS, Context, Work
 from mockagent.faults.framing import operations
 from mockagent.faults.interface import Act, Drop, Instead, Life, Page, Pass, Query, Reply
 from mockagent.faults.listing import Listings, Request, Skip, cursor_of
-from mockagent.faults.memory import Deferred, Memory, Pending, Rule, expects_reply
+from mockagent.faults.memory import BY_CHANCE, Deferred, Memory, Pending, Rule, expects_reply
 from mockagent.faults.select import MAKES_SESSION, SessionFacts, facts_of, facts_of_point
 from mockagent.message import Message, Peer
 from mockagent.net.channel import Bytes, Op
@@ -27,6 +25,9 @@ from mockagent.scenario.model import Fault, Lognormal, Uniform
 from mockagent.script.match import ALWAYS, Counters, Match, matches
 from mockagent.script.placeholders import Unset
 from mockagent.script.pointer import Absent, get
+
+if TYPE_CHECKING:
+    from mockagent.faults.chaos import Chaos
 
 SEEN_KINDS = 4096
 """Kinds for which `watches` remembers its answer; clients can make up new ones without end."""
@@ -455,7 +456,7 @@ class Engine:
         request = Request(cursor_of(query.request) if pending is None else pending.asked, query)
         rows = list(page.rows)
         for deferred in pending.listing if pending is not None else ():
-            if deferred.rule not in self._rules and deferred.rule.fault.place is not DRAWN:
+            if deferred.rule not in self._rules and deferred.rule.fault.place is not BY_CHANCE:
                 continue
             spot = self._spot(query.request, deferred.groups)
             for name, value in deferred.effects:

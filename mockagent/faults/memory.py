@@ -13,10 +13,13 @@ from mockagent.faults.answer import speaks_http
 from mockagent.faults.effects import EFFECTS, RANK
 from mockagent.faults.select import POINTS, TOLD, Selector, is_outgoing
 from mockagent.message import NO_ID, Message
-from mockagent.scenario.model import Fault
+from mockagent.scenario.model import Fault, Place
 
 MOST_PENDING = 1000
 """Requests remembered for one connection; the oldest are forgotten."""
+
+BY_CHANCE = Place(file="chaos")
+"""Where faults say that they stand which no scenario has written (`faults.chaos`)."""
 
 _ANSWERS = frozenset({"error", "result"})
 _AT_ONCE = frozenset({"drop", "resend", "stderr", "child", "ignore"})

@@ -6,9 +6,10 @@ before and after it. What happened to bytes, connections and the process are fau
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from mockagent.replay.reading import is_call
 from mockagent.replay.walk import MAKES, PROMPT, Call, Piece, Recording
 
 GAP = 0.005
@@ -23,11 +24,11 @@ def composed(recording: Recording, name: str) -> Plain:
     """The scenario."""
     kinds = _Kinds()
     turns = [_turn(call, kinds) for call in recording.calls if call.turn]
-    faults = _cancels(recording) + _replies(recording) + _unanswered(recording) + kinds.faults + _points(recording)
+    faults = _cancels(recording) + _replies(recording) + _arrivals(recording) + kinds.faults + _points(recording)
     scenario: Plain = {
         "name": name,
         "summary": "Plays a recorded conversation again.",
-        "legality": "unspecified",
+        "legality": "violation",  # nothing that was said is held back, whatever the client can do
         "tags": ["replay"],
         "sessions": _sessions(recording),
         "turns": turns,
@@ -96,12 +97,23 @@ def _steps(pieces: Sequence[Piece], start: float, call: Call, kinds: _Kinds | No
             steps.append(_after(gap, _end(call)))
         elif piece.what == "asked" and (end := _answered(pieces, at)) > at:
             steps.append(_asking(piece, pieces[at + 1 : end], gap, call, kinds))
+            steps += _life(piece, kinds)
             now = max(now, pieces[end - 1].at)
         elif piece.what != "answered":
             end = at + 1
             steps.append(_after(gap, _message(piece, call, kinds)))
+            steps += _life(piece, kinds)
         at = max(end, at + 1)
     return steps
+
+
+def _life(piece: Piece, kinds: _Kinds | None) -> list[Plain]:
+    """What happens behind a message that a fault plays: no other fault looks at it."""
+    return [{name: piece.wire[name]} for name in STEPS if name in piece.wire] if kinds is None else []
+
+
+STEPS = ("stderr", "stall", "disconnect", "exit")
+"""Effects that are steps as well."""
 
 
 def _after(gap: float, step: Plain) -> Plain:
@@ -135,24 +147,29 @@ def _message(piece: Piece, call: Call, kinds: _Kinds | None, *, waits: bool = Fa
     """The step that says one message."""
     step = _verb(piece, call, waits)
     if kinds is not None:
-        kinds.pass_("raw" if "send" in step else piece.kind, piece.wire)
+        called = step.get("notify", {}).get("method")
+        kinds.pass_("raw" if "send" in step else "update:?" if called == "session/update" else piece.kind, piece.wire)
     return step
 
 
 def _verb(piece: Piece, call: Call, waits: bool) -> Plain:
     body = piece.body
-    params = body.get("params") if isinstance(body, dict) else None
-    if not isinstance(params, dict) or set(body) - {"jsonrpc", "id", "method", "params"} or body.get("jsonrpc") != "2.0":
-        return {"send": body}
-    if piece.kind.startswith("request:") and not waits:
-        return {"send": body}  # nobody answered: nothing waits for it
-    if piece.kind.startswith("update:") and params.keys() == {"sessionId", "update"} and _own(params):
+    if not is_call(body) or (piece.kind.startswith("request:") and not waits):
+        return {"send": body}  # a question that nobody answered is nothing to wait for
+    params = body["params"]
+    if piece.kind.startswith("update:") and _own(params) and _is_update(params):
         return {"update": params["update"]}
     rest = {key: value for key, value in params.items() if key != "sessionId"} if _own(params) else params
     called = {"method": body["method"], "params": rest}
     if piece.kind.startswith("request:"):
         return {"request": called} | ({"save": piece.saves} if piece.saves else {})
     return {"notify": called} if piece.kind.startswith("notify:") or _addressed(params) else {"send": body}
+
+
+def _is_update(params: Plain) -> bool:
+    update = params.get("update")
+    named = isinstance(update, dict) and isinstance(update.get("sessionUpdate"), str)
+    return named and params.keys() == {"sessionId", "update"}
 
 
 def _own(params: Plain) -> bool:
@@ -166,8 +183,8 @@ def _addressed(params: Plain) -> bool:
 def _end(call: Call) -> Plain:
     """How a turn ends."""
     reply = call.reply or {}
-    if "error" in reply:
-        return {"fail": reply["error"]} if _is_error(reply["error"]) else {"fail": "internal_error"}
+    if _is_error(reply.get("error")) and call.pieces[-1].what == "replied":  # nothing is played behind `fail`
+        return {"fail": reply["error"]}
     result = reply.get("result")
     reason = result.get("stopReason") if isinstance(result, dict) else None
     return {"stop": reason if isinstance(reason, str) and reason else "end_turn"}
@@ -186,16 +203,18 @@ def _is_error(error: Any) -> bool:
 
 
 def _replies(recording: Recording) -> list[Plain]:
-    """The faults at replies. Those of turns are counted as they end, all others as they are asked for."""
+    """The faults at replies. Those of prompts are counted as they end, all others as they are asked for."""
     faults: list[Plain] = []
     counts: dict[str, int] = {}
-    prompts = [call for call in recording.replied if call.method == PROMPT]
-    others = [call for call in recording.calls if call.method != PROMPT and call.reply is not None]
-    for call in [*others, *prompts]:
+    unended = [call for call in recording.ended if call.arrived == "dropped"]
+    others = [call for call in recording.calls if call.method != PROMPT and call.arrived != "dropped"]
+    for call in [*others, *(call for call in recording.ended if call not in unended)]:
         number = counts[call.method] = counts.get(call.method, 0) + 1
         effects = _effects(call, recording)
         if effects:
             faults.append({"at": f"reply:{call.method}", "when": _nth(number), **effects})
+        if "drop" in effects:  # the faults behind this one do not see it
+            counts[call.method] -= 1
     return faults
 
 
@@ -205,18 +224,23 @@ def _effects(call: Call, recording: Recording) -> Plain:
     if call.method in MAKES and call.session in recording.values.used:
         effects["save"] = {recording.values.sessions[call.session]: "/result/sessionId"}
     effects |= _content(call, reply)
-    place = next(at for at, piece in enumerate(call.pieces) if piece.what == "replied")
+    place = next((at for at, piece in enumerate(call.pieces) if piece.what == "replied"), len(call.pieces))
     if not call.turn:
         effects |= _around(call, place, recording)
-    if call.copies > 1:
+    wire = {"drop": True} if place == len(call.pieces) else call.pieces[place].wire
+    if call.copies > 1 and "drop" not in wire:
         effects["copies"] = call.copies
-    return effects | call.pieces[place].wire
+    return effects | wire
 
 
 def _content(call: Call, reply: Plain) -> Plain:
+    if call.reply is None or any("drop" in piece.wire for piece in call.pieces):
+        return {}
+    if call.arrived is not None and ("result" in reply or _is_error(reply.get("error"))):
+        return {}  # that is said as it comes in
     if "error" in reply:
         if _is_error(reply["error"]):
-            return {} if call.turn else {"error": reply["error"]}
+            return {} if call.turn and "fail" in _end(call) else {"error": reply["error"]}
         return {"edit": [{"set": "/error", "to": reply["error"]}, {"remove": "/result"}]}
     if "result" not in reply:
         return {"edit": [{"remove": "/result"}, {"remove": "/error"}]}
@@ -227,33 +251,56 @@ def _content(call: Call, reply: Plain) -> Plain:
 
 def _around(call: Call, place: int, recording: Recording) -> Plain:
     """What was said before a reply and after it."""
-    reply = call.pieces[place]
     before = _steps(call.pieces[:place], call.at, call, None)
-    begun = max([call.at, *(piece.at for piece in call.pieces[:place])])
-    if reply.at - begun >= GAP:
-        before.append({"wait": _span(reply.at - begun)})
-    after = _steps(call.pieces[place + 1 :], reply.at, call, None)
+    reply = call.pieces[place] if place < len(call.pieces) else None
+    after: list[Plain] = []
+    hold: Plain = {}
+    if reply is not None:
+        begun = max([call.at, *(piece.at for piece in call.pieces[:place])])
+        if reply.at - begun >= GAP and before:
+            before.append({"wait": _span(reply.at - begun)})
+        elif reply.at - begun >= GAP and "drop" not in reply.wire:
+            hold = {"hold": {"until": _span(reply.at - begun)}}
+        after = _steps(call.pieces[place + 1 :], reply.at, call, None)
     for piece in call.pieces:
-        if piece is not reply and piece.wire:
-            recording.left_out.append(f"{', '.join(piece.wire)} of {piece.kind}, beside the reply to {call.method}")
-    return ({"play_before": before} if before else {}) | ({"play_after": after} if after else {})
+        lost = [name for name in piece.wire if name not in STEPS]
+        if piece is not reply and lost:
+            recording.left_out.append(f"{', '.join(lost)} of {piece.kind}, beside the reply to {call.method}")
+    return hold | ({"play_before": before} if before else {}) | ({"play_after": after} if after else {})
 
 
-def _unanswered(recording: Recording) -> list[Plain]:
-    """Requests that nobody answered, and those at which something else happened."""
+def _arrivals(recording: Recording) -> list[Plain]:
+    """What happened to requests before they were handled."""
     faults: list[Plain] = []
+    dropped: dict[str, int] = {}
     for call in recording.calls:
-        effects = dict(call.life)
-        if call.reply is None and not call.turn:
-            effects = {"drop": True} | effects
+        effects = _ARRIVED[call.arrived](call) | call.life
+        before = dropped.get(call.method, 0)
         if effects:
-            faults.append({"at": call.method, "when": _nth(call.number), **effects})
+            faults.append({"at": call.method, "when": _nth(call.number - before), **effects})
+        if "drop" in effects:  # the faults behind this one do not see it
+            dropped[call.method] = before + 1
     return faults
+
+
+def _refused(call: Call) -> Plain:
+    reply = call.reply or {}
+    if "error" in reply:
+        return {"error": reply["error"] if _is_error(reply["error"]) else "internal_error"}
+    return {"result": reply.get("result")}
+
+
+_ARRIVED: dict[str | None, Callable[[Call], Plain]] = {
+    None: lambda call: {},
+    "dropped": lambda call: {"drop": True},
+    "refused": _refused,
+}
 
 
 def _cancels(recording: Recording) -> list[Plain]:
     """The turns say for themselves how they end when they are cancelled; the mock's own way would come between."""
-    return [{"at": method, "drop": True} for method in ("session/cancel", "$/cancel_request") if method in recording.notices]
+    cancels = ("session/cancel", "$/cancel_request")
+    return [{"at": method, "drop": True} for method in cancels if method in recording.notices]
 
 
 def _points(recording: Recording) -> list[Plain]:

@@ -27,6 +27,7 @@ class Line(msgspec.Struct, kw_only=True):
         message: the JSON of the message; UNSET if there is none.
         text: what left in place of JSON.
         wire: what was done to its bytes, as a fault writes it.
+        unsent: it never left.
         kind: as the journal has it; `kind_of` says what a replay will see.
         event, detail: something else that happened.
     """
@@ -37,6 +38,7 @@ class Line(msgspec.Struct, kw_only=True):
     message: Any = msgspec.UNSET
     text: str | None = None
     wire: dict[str, Any] = {}
+    unsent: bool = False
     kind: str = ""
     event: str | None = None
     detail: dict[str, Any] = {}
@@ -48,7 +50,7 @@ class Line(msgspec.Struct, kw_only=True):
 
 
 def read(path: str) -> list[Line]:
-    """The lines of a recording, without those of other protocols and those that never left.
+    """The lines of a recording, without those of other protocols.
 
     A last line without its end is left out: the process was killed while it wrote it.
 
@@ -76,7 +78,7 @@ def _lines(content: bytes, path: str) -> Iterator[Line]:
             raise RecordingError(f"{path}:{number}: not JSON: {error}") from None
         if not isinstance(value, dict):
             raise RecordingError(f"{path}:{number}: a line is an object such as {{time, direction, message}}")
-        if value.get("protocol") == "aap" or value.get("fate") == "unsent":
+        if value.get("protocol") == "aap":
             continue
         try:
             line = _line(value)
@@ -117,6 +119,7 @@ def _line(value: dict[str, Any]) -> Line | None:
         message=message,
         text=text,
         wire=value.get("wire") or {},
+        unsent=value.get("fate") == "unsent",
         kind=str(value.get("kind", "")),
         event=value.get("event"),
         detail=value.get("detail") or {},
@@ -147,3 +150,14 @@ def kind_of(line: Line) -> str:
     params = body.get("params")
     update = params.get("update") if isinstance(params, dict) else None
     return f"update:{update.get('sessionUpdate', '?') if isinstance(update, dict) else '?'}"
+
+
+def is_call(body: Any) -> bool:
+    """Whether a message is a request or notification in good order, so that a step can send it by method and params."""
+    return (
+        isinstance(body, dict)
+        and body.get("jsonrpc") == "2.0"
+        and isinstance(body.get("method"), str)
+        and isinstance(body.get("params"), dict)
+        and body.keys() <= {"jsonrpc", "id", "method", "params"}
+    )

@@ -14,7 +14,12 @@ import msgspec
 LONG_ENOUGH = 6
 """Characters from which a text is looked for inside of others; a shorter one is no value, but a word."""
 
-_FIXED = frozenset({"sessionUpdate", "status", "kind", "type", "stopReason", "role", "priority", "mimeType", "optionId"})
+MOST_SOURCES = 100
+"""Values of the client that are looked for; what is said again is said soon."""
+
+_FIXED = frozenset({
+    "sessionUpdate", "status", "kind", "type", "stopReason", "role", "priority", "mimeType", "optionId",
+})  # fmt: skip
 """Members whose values are the protocol's words."""
 
 
@@ -40,8 +45,11 @@ class Values:
     def __init__(self) -> None:
         self.sessions: dict[str, str] = {}
         """Sessions that the recording has made -> the name under which the id is kept."""
+        self.stored: set[str] = set()
+        """Sessions that were there before; their ids stay."""
         self.used: set[str] = set()
         """Sessions whose id is met in another one."""
+        self._count = 0
         self._sources: dict[str, Source] = {}
         self._pattern: re.Pattern[str] | None = None
 
@@ -54,8 +62,11 @@ class Values:
         """The client has answered a request; its values may come again."""
         for pointer, text in _texts(result, "/result"):
             if len(text) >= LONG_ENOUGH and not pointer.startswith("/result/outcome") and text not in self.sessions:
-                name = f"{re.sub(r'[^A-Za-z0-9]+', '_', pointer[8:]).strip('_') or 'value'}_{len(self._sources) + 1}"
+                self._count += 1
+                name = f"{re.sub(r'[^A-Za-z0-9]+', '_', pointer[8:]).strip('_') or 'value'}_{self._count}"
                 self._sources.setdefault(text, Source(text, name, pointer, saves))
+                if len(self._sources) > MOST_SOURCES:
+                    del self._sources[next(iter(self._sources))]
                 self._pattern = None
 
     def template(self, value: Any, session: str | None) -> Any:
@@ -65,13 +76,15 @@ class Values:
             session: in which it is said.
         """
         if isinstance(value, dict):
-            return {key: _escaped(part) if key in _FIXED else self.template(part, session) for key, part in value.items()}
+            return {
+                key: _escaped(part) if key in _FIXED else self.template(part, session) for key, part in value.items()
+            }
         if isinstance(value, list):
             return [self.template(part, session) for part in value]
         return self._text(value, session) if isinstance(value, str) else value
 
     def _text(self, text: str, session: str | None) -> str:
-        if text in self.sessions:
+        if text in self.sessions or (text == session and text in self.stored):
             return self._id(text, session)
         if len(text) < LONG_ENOUGH:
             return _escape(text)

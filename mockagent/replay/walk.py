@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mockagent.replay.reading import Line, RecordingError, kind_of
+from mockagent.replay.reading import Line, RecordingError, is_call, kind_of
 from mockagent.replay.values import Values
 
 PROMPT = "session/prompt"
@@ -51,6 +51,7 @@ class Call(msgspec.Struct, eq=False):
         turn: it starts a turn; a prompt while another one runs does not.
         reply: the template of what answered it; None: nothing did.
         count: which reply of its method that is, when it is played again.
+        arrived: `dropped` or `refused` before the mock has looked at it, as the journal says; None: it was handled.
         copies: how often it left, in all.
         life: what happened to the process or the connection as it came.
     """
@@ -62,6 +63,7 @@ class Call(msgspec.Struct, eq=False):
     turn: bool = False
     reply: dict[str, Any] | None = None
     raw_reply: Any = None
+    arrived: Literal["dropped", "refused"] | None = None
     copies: int = 1
     pieces: list[Piece] = []
     life: dict[str, Any] = {}
@@ -72,7 +74,7 @@ class Recording(msgspec.Struct, eq=False):
 
     Attributes:
         calls: in the order in which they came.
-        replied: the calls in the order in which they were answered.
+        ended: the prompts in the order in which they were answered.
         notices: notifications of the client, method -> how many.
         stored: sessions that were there before -> the request that opened them.
         points: what happened at points in life.
@@ -81,7 +83,7 @@ class Recording(msgspec.Struct, eq=False):
     """
 
     calls: list[Call] = []
-    replied: list[Call] = []
+    ended: list[Call] = []
     notices: dict[str, int] = {}
     stored: dict[str, dict[str, Any]] = {}
     points: list[tuple[str, int | None, dict[str, Any]]] = []
@@ -94,6 +96,7 @@ def walk(lines: Iterable[Line]) -> Recording:
     walker = _Walker()
     for line in lines:
         walker.take(line)
+    walker.settle()
     return walker.recording
 
 
@@ -104,10 +107,12 @@ class _Walker:
         self._answered: dict[tuple[str, str], Call] = {}
         self._asked: dict[tuple[str, str], Piece] = {}
         self._owner_of_ask: dict[int, Call] = {}
+        self._asks: list[Piece] = []
         self._running: dict[str | None, Call] = {}
         self._last: dict[str | None, Call] = {}
         self._latest: Call | None = None
         self._numbers: dict[str, int] = {}
+        self._known: set[str | None] = set()
         self._life: list[tuple[str, dict[str, Any]]] = []
 
     def take(self, line: Line) -> None:
@@ -117,6 +122,30 @@ class _Walker:
             self._in(line)
         else:
             self._out(line)
+
+    def settle(self) -> None:
+        """What can be said only at the end."""
+        for call in self.recording.calls:
+            if call.method != PROMPT or call.arrived is not None:
+                continue
+            error = call.reply is not None and "error" in call.reply
+            if not call.turn or (error and [piece.what for piece in call.pieces] == ["replied"]):
+                call.turn = False  # nothing was played: it needs no turn, whoever refused it
+                call.arrived = "dropped" if call.reply is None else "refused"
+        self._number()
+
+    def _number(self) -> None:
+        """The mock counts its requests, and names their session; what the recording has in place of that is set."""
+        answered = {id(piece.of) for call in self.recording.calls for piece in call.pieces if piece.of is not None}
+        asked = [piece for piece in self._asks if id(piece) in answered]
+        for number, piece in enumerate(asked):
+            edit: list[dict[str, Any]] = []
+            if piece.body["id"] != number:
+                edit.append({"set": "/id", "to": piece.body["id"]})
+            if "sessionId" not in piece.body["params"]:  # the mock adds it
+                edit.append({"remove": "/params/sessionId"})
+            if edit:
+                piece.wire = {"edit": edit, **piece.wire}
 
     # --- what the client says
 
@@ -135,12 +164,15 @@ class _Walker:
         method, session = body["method"], _session(body)
         number = self._numbers[method] = self._numbers.get(method, 0) + 1
         call = Call(method=method, number=number, at=line.at, session=session, pieces=[], life={})
-        call.turn = method == PROMPT and session not in self._running
+        call.turn = method == PROMPT and session not in self._running and session in self._known
         self._heard(line, method, session)
         if call.turn:
             self._running[session] = self._last[session] = self._latest = call
         elif method in OPENS_KNOWN and session is not None and session not in self.recording.values.sessions:
             self.recording.stored.setdefault(session, body.get("params") or {})
+            self.recording.values.stored.add(session)
+        elif method == PROMPT:  # the mock refuses it at once, whatever the recording has
+            self.recording.ended.append(call)
         self._open[line.peer, _key(body["id"])] = call
         self.recording.calls.append(call)
 
@@ -165,7 +197,9 @@ class _Walker:
 
     def _out(self, line: Line) -> None:
         body = line.body
-        wire = line.wire | self._life_of(line.kind)
+        if line.unsent and ("method" in body or "id" not in body):
+            return
+        wire = line.wire | self._life_of(line.kind) | ({"drop": True} if line.unsent else {})
         if line.text is None and body and "method" not in body and "id" in body:
             call = self._open.pop((line.peer, _key(body["id"])), None)
             if call is not None:
@@ -183,12 +217,16 @@ class _Walker:
         self._said(line, owner, wire)
 
     def _owner(self, session: str | None) -> Call | None:
-        """The request that a message of a session belongs to."""
+        """The request that a message of a session belongs to; without a session, the one that is nearest."""
         if session in self._running:
             return self._running[session]
-        opening = [call for call in self._open.values() if not call.turn and call.method != "initialize"]
-        fitting = [call for call in opening if session is not None and call.session in (session, None)]
-        if fitting and fitting[-1].method.startswith("session/"):
+        owning = (*OPENS_KNOWN, *MAKES, PROMPT)
+        opening = [call for call in self._open.values() if call.method in owning and not (call.turn or call.arrived)]
+        known = session is None or session in self._last
+        fitting = [call for call in opening if call.session == session or (call.session is None and not known)]
+        if session is None:
+            fitting = opening
+        if fitting and (session is not None or not self._running):
             return fitting[-1]
         if session in self._last:
             return self._last[session]
@@ -201,24 +239,31 @@ class _Walker:
             body: Any = self.recording.values.template(line.text, home)
         else:
             body = self.recording.values.template(line.message, home)
-        piece = Piece("asked" if kind.startswith("request:") else "said", line.at, body, kind, {}, wire=wire)
+        asks = kind.startswith("request:") and is_call(line.message)
+        piece = Piece("asked" if asks else "said", line.at, body, kind, {}, None, wire)
         owner.pieces.append(piece)
         if piece.what == "asked":
             self._asked[line.peer, _key(line.body["id"])] = piece
             self._owner_of_ask[id(piece)] = owner
+            self._asks.append(piece)
 
     def _reply(self, line: Line, call: Call, wire: dict[str, Any]) -> None:
         result = line.body.get("result")
         if call.method in MAKES and isinstance(result, dict) and isinstance(result.get("sessionId"), str):
             call.session = result["sessionId"]
             self.recording.values.session(call.session)
+            self._known.add(call.session)
+        if call.method in OPENS_KNOWN and not call.arrived:
+            self._known.add(call.session)
         call.raw_reply = line.body
         call.reply = self.recording.values.template(line.body, _home(call))
         call.pieces.append(Piece("replied", line.at, kind=f"reply:{call.method}", wire=wire))
-        self.recording.replied.append(call)
         self._answered[line.peer, _key(line.body["id"])] = call
         if call.turn:
             self._running.pop(call.session, None)
+            self.recording.ended.append(call)
+        elif call.method == PROMPT and call not in self.recording.ended:
+            self.recording.ended.append(call)
         if call.method.startswith("session/") and call.session not in self._running and call.session is not None:
             self._last[call.session] = call
         self._latest = call
@@ -226,21 +271,34 @@ class _Walker:
     # --- what else happened
 
     def _event(self, line: Line) -> None:
-        does = line.detail.get("does")
         if line.event == "restart":
             raise RecordingError("the mock was started anew in the middle of it; cut the recording there")
+        does = line.detail.get("does")
         if line.event != "fault" or not isinstance(does, dict) or line.detail.get("what") != "fired":
             return
-        effects = {name: does[name] for name in LIFE if name in does}
         on = str(line.detail.get("on", ""))
-        if not effects or "cancel" in effects.get("ignore", ()):
-            return
         if on.startswith(("reply:", "update:", "request:", "notify:", "raw")):
-            self._life.append((on, effects))
+            effects = {name: does[name] for name in LIFE if name in does}
+            if effects:
+                self._life.append((on, effects))
         elif (call := next((call for call in reversed(self.recording.calls) if call.method == on), None)) is not None:
-            call.life = call.life | effects
-        else:
-            self.recording.points.append((on, line.detail.get("nth"), effects))
+            self._arrived(call, does)
+        elif on not in self.recording.notices:  # a cancel that is ignored is dropped in any case
+            effects = {name: does[name] for name in LIFE if name in does}
+            self.recording.points += [(on, line.detail.get("nth"), effects)] if effects else []
+
+    def _arrived(self, call: Call, does: dict[str, Any]) -> None:
+        """What happened to a request before it was handled."""
+        call.life = call.life | {name: does[name] for name in LIFE if name in does}
+        arrived: Literal["dropped", "refused"] | None = "dropped" if "drop" in does else None
+        if "error" in does or "result" in does:
+            arrived = "refused"
+        if arrived is None or call.reply is not None:
+            return
+        call.arrived = arrived
+        if call.turn:  # it starts none
+            call.turn = False
+            del self._running[call.session]
 
     def _life_of(self, kind: str) -> dict[str, Any]:
         """What was said to happen behind the next message of this kind, which is this one."""

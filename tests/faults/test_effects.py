@@ -52,6 +52,14 @@ def test_an_error_may_be_written_out(host: Any, leave: Any, passed: Passed) -> N
     assert message.data["error"] == {"code": -32600, "message": "Later", "data": {"reason": "busy"}}
 
 
+def test_what_is_added_to_one_error_reply_is_not_in_the_next(host: Any, leave: Any, passed: Passed) -> None:
+    first = passed(leave(host.http_reply("GET /sessions"), error="rate_limited"))
+    assert first.http is not None
+    first.http.headers["X-More"] = "1"
+    second = passed(leave(host.http_reply("GET /sessions"), error="rate_limited"))
+    assert second.http == HttpHead(status=429, headers={"Retry-After": "1"})
+
+
 def test_a_named_error_over_http_has_status_headers_and_body(host: Any, leave: Any, passed: Passed) -> None:
     message = passed(leave(host.http_reply("GET /sessions", body={"sessions": []}), error="rate_limited"))
     assert message.http == HttpHead(status=429, headers={"Retry-After": "1"})

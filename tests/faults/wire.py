@@ -411,11 +411,11 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(*scenarios: str | Path, armed: bool = False) -> AsyncIterator[Served]:
+async def serving(*scenarios: str | Path, armed: bool = False, options: Options | None = None) -> AsyncIterator[Served]:
     """A server for scenarios: YAML texts, or paths of files."""
     models = [_model(scenario) for scenario in scenarios]
     seen = Seen()
-    host = Host(models, Options(), taps=[seen], armed=armed)
+    host = Host(models, options or Options(), taps=[seen], armed=armed)
     site = Site(host.backstage, Settings(port=0))
     with trio.fail_after(3600):  # seconds of the test's clock, which jumps
         async with trio.open_nursery() as nursery:
