@@ -9,6 +9,7 @@ import gc
 
 gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start. `Host` turns it on.
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -36,6 +37,10 @@ class Commands(click.Group):
             for problem in error.problems:
                 click.echo(str(problem), err=True)
             sys.exit(USAGE_ERROR)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            _fail(str(error.strerror))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,19 +52,43 @@ def main() -> None:
     """
 
 
+def _chaos(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuses what cannot be read."""
+    if value is not None:
+        from mockagent.faults.chaos import parse
+
+        try:
+            parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    return value
+
+
+class Factor(click.FloatRange):
+    """What waits are divided or multiplied by: `nan` and `inf` are floats too, and no wait survives them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        factor = super().convert(value, param, ctx)
+        if not factor < float("inf"):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return factor
+
+
 def _playing(command: F) -> F:
     """The options that `acp` and `serve` share."""
     options = [
         click.option("--seed", type=int, help="Seed of all random choices, in place of the scenario's."),
-        click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits; 0 waits for nothing."),
+        click.option("--speed", type=Factor(min=0), help="Divides all waits; 0 waits for nothing."),
         click.option("--state", type=click.Path(dir_okay=False), help="Keep sessions in this file, over restarts."),
         click.option("--journal", type=click.Path(dir_okay=False), help="Write a line per message to this file."),
         click.option("--report", type=click.Path(dir_okay=False), help="Write the verdict on the client to this file."),
         click.option("--strict", is_flag=True, help="Exit with 3 if the verdict is bad."),
         click.option("--allow", multiple=True, metavar="RULE", help="A rule that may be broken (repeatable)."),
         click.option(
-            "--stretch", type=click.FloatRange(min=0), default=1.0, help="Multiplies waits of bundled scenarios."
+            "--chaos", metavar="RATE[:KINDS]", callback=_chaos, help="Draw faults by chance, such as 0.05:order,wire."
         ),
+        click.option("--stretch", type=Factor(min=0), default=1.0, help="Multiplies waits of bundled scenarios."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -155,7 +184,8 @@ def serve(
     except StateError as error:
         _fail(f"--state {error}")
     except OSError as error:
-        _fail(f"cannot listen on {host}:{port}: {error.strerror or error}; --port 0 picks a free port")
+        way_out = "; --port 0 picks a free port" if error.errno == errno.EADDRINUSE else ""
+        _fail(f"cannot listen on {host}:{port}: {error.strerror or error}{way_out}")
 
 
 @main.command()
@@ -240,7 +270,7 @@ def sessions(scenario: str, cwd: str | None, page: int, as_json: bool, seed: int
 
 @main.command()
 @click.argument("scenario", default="demo")
-@click.option("--speed", type=click.FloatRange(min=0), help="Divides all waits.")
+@click.option("--speed", type=Factor(min=0), help="Divides all waits.")
 @click.option("--seed", type=int, help="Seed of all random choices.")
 @click.option("--prompt", help="What the user says, in place of the demo's own words.")
 def demo(scenario: str, speed: float | None, seed: int | None, prompt: str | None) -> None:

@@ -32,6 +32,7 @@ from mockagent.watch.expect import Expect
 from mockagent.watch.redact import Redactor
 from mockagent.watch.report import Report
 from mockagent.watch.rule import Rule
+from mockagent.watch.stderr import last_words, to_stderr
 from mockagent.watch.tap import Tap, Taps
 from mockagent.wire.backstage import Backstage
 from mockagent.world.clock import SECOND, Clock
@@ -40,6 +41,7 @@ from mockagent.world.seeds import Seeds
 from mockagent.world.world import World
 
 if TYPE_CHECKING:
+    from mockagent.faults.chaos import Chaos
     from mockagent.faults.engine import Engine, Spot
     from mockagent.site import Handler, Settings
     from mockagent.watch.memory import Memory
@@ -69,6 +71,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         stretch: multiplies the waits of bundled scenarios.
         threaded: forces the thread-based variant of stdio on or off.
         quiet: the verdict is not told on stderr.
+        chaos: `RATE` or `RATE:KINDS`: faults that are drawn by chance (`faults.chaos.parse`).
     """
 
     seed: int | None = None
@@ -81,6 +84,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     stretch: float = 1.0
     threaded: bool | None = None
     quiet: bool = False
+    chaos: str | None = None
 
 
 class Host:
@@ -242,7 +246,7 @@ class Host:
 
     def _faults(self) -> Faults:
         faults = [fault for scenario in self.scenarios for fault in scenario.faults]
-        if not faults and not self._controlled:
+        if not faults and not self._controlled and self.options.chaos is None:
             return NoFaults()
         from mockagent.faults.engine import Engine
 
@@ -254,7 +258,16 @@ class Host:
             report=self._fired,
             save=self._save,
             belongs=self._belongs,
+            chaos=self._chaos(),
         )
+
+    def _chaos(self) -> Chaos | None:
+        """What draws faults by chance, if that is wanted."""
+        if self.options.chaos is None:
+            return None
+        from mockagent.faults.chaos import Chaos, parse
+
+        return Chaos(parse(self.options.chaos), self.agents[0].world.seeds.fresh)
 
     # --- while it plays
 
@@ -380,6 +393,7 @@ class Host:
             what=what,
             on=subject if isinstance(subject, str) else subject.kind,
             does=written(fault.effects),
+            **({"nth": nth} if (nth := _drawn(fault)) is not None else {}),
             **({"shorthand": fault.shorthand} if fault.shorthand is not None else {}),
         )
         for id, own in self.armed.items():
@@ -481,7 +495,7 @@ class Host:
             self.store = None
         if self.report.failed and not self.guest:
             if not self.options.quiet:
-                sys.stderr.write(self.report.text() + "\n")
+                last_words(self.report.text() + "\n")
             if self.options.strict:
                 self.exit_status = CLIENT_VERDICT
 
@@ -492,10 +506,15 @@ def _loaded() -> None:
     gc.enable()
 
 
+def _drawn(fault: model.Fault) -> int | None:
+    """Which of its kind met a fault that chance has drawn; None: a scenario has written it."""
+    nth = fault.when.nth if str(fault.place) == "chaos" and fault.when is not None else None
+    return None if nth is None else min(nth.numbers)
+
+
 def complain(text: str) -> None:
     """One line for the person at the terminal."""
-    sys.stderr.write(f"mockagent: {text}\n")
-    sys.stderr.flush()
+    to_stderr(text)
 
 
 def _nobody(id: str) -> None:

@@ -18,7 +18,8 @@ from mockagent.net.http import open_listeners, serve_http
 from mockagent.net.http_message import Limits, Request
 from mockagent.net.http_reply import Responder
 from mockagent.script.agent import Agent
-from mockagent.watch.arrivals import Arrivals, to_stderr
+from mockagent.watch.arrivals import Arrivals
+from mockagent.watch.stderr import to_stderr
 from mockagent.wire.backstage import Backstage
 from mockagent.wire.gate import Gate, bearer, opens
 

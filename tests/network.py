@@ -116,7 +116,7 @@ class Served:
     @asynccontextmanager
     async def http(self, path: str = "/acp", **headers: str) -> AsyncIterator[Http]:
         """A client over Streamable HTTP; it has said nothing yet."""
-        async with httpx.AsyncClient(timeout=None, headers=headers, limits=NO_LIMITS) as web:
+        async with httpx.AsyncClient(timeout=None, headers=headers, limits=NO_LIMITS, verify=False) as web:
             yield Http(self.nursery, web, f"http://127.0.0.1:{self.port}{path}")
 
 
@@ -331,8 +331,8 @@ class Http(Talker):
         reply = await self.post(message, session)
         if method == "initialize":
             assert reply.status_code == 200, reply.text
-            self.connection = reply.headers[CONNECTION]
-            if self.opens_streams:
+            before, self.connection = self.connection, reply.headers[CONNECTION]
+            if self.opens_streams and self.connection != before:
                 await self.open(None)
             self.took(reply.json())
         else:

@@ -14,6 +14,7 @@ from mockagent import __version__
 from mockagent.scenario import model
 from mockagent.watch.entries import Entry
 from mockagent.watch.memory import Memory, awaited
+from mockagent.world.clock import SECOND
 
 if TYPE_CHECKING:
     from mockagent.host import Host
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 SETTLE = 1.0
 """Seconds in which connections have to end, and what was queued has to leave, before everything begins anew."""
+
+LAST = 253_370_764_800
+"""The beginning of the year 9999, in seconds since the epoch. Times of day have no words for much more."""
 
 
 class Desk:
@@ -154,6 +158,8 @@ class Desk:
         """The same, in this process."""
         if not seconds >= 0 or seconds == float("inf"):
             raise ValueError(f"advance: this has to be a number of seconds from 0 on, not {seconds}")
+        if self.host.clock.now() / SECOND + seconds > LAST:
+            raise ValueError(f"advance: {seconds} seconds lead beyond the year 9998, where times cannot be written")
         self.host.stage.advance(seconds)
 
     async def reset(self, scenario: model.Scenario | None = None, agent: str | None = None) -> None:

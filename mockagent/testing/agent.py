@@ -46,6 +46,15 @@ STARTING = 30.0
 HOST = "127.0.0.1"
 
 
+def _checked(chaos: str | None) -> str | None:
+    """Raises ValueError."""
+    if chaos is not None:
+        from mockagent.faults.chaos import parse
+
+        parse(chaos)
+    return chaos
+
+
 class MockAgent:
     """A mock agent for one test: a context manager, sync or async (asyncio and trio).
 
@@ -58,8 +67,10 @@ class MockAgent:
         journal: file for the journal; it is kept in memory anyway.
         allow: ids of rules that the client may break, or globs.
         allow_origins: origins, beside loopback's, whose pages may connect.
+        chaos: faults drawn by chance, as for `--chaos`: `0.05`, `0.05:order,wire`.
 
     Raises:
+        ValueError: `chaos` cannot be read.
         ScenarioError: there is no such scenario, or it has mistakes; the text names all of them.
     """
 
@@ -73,10 +84,11 @@ class MockAgent:
         journal: str | os.PathLike[str] | None = None,
         allow: Sequence[str] = (),
         allow_origins: Sequence[str] = (),
+        chaos: str | None = None,
     ) -> None:
         self._scenarios = [scenario_of(given) for given in (scenario, *scenarios)]
         path = None if journal is None else os.fspath(journal)
-        self._options = Options(seed=seed, speed=speed, journal=path, allow=tuple(allow))
+        self._options = Options(seed=seed, speed=speed, journal=path, allow=tuple(allow), chaos=_checked(chaos))
         self._origins = tuple(allow_origins)
         self._thread: threading.Thread | None = None
         self._up: Future[None] = Future()
@@ -354,7 +366,8 @@ class MockAgent:
         self._token = trio.lowlevel.current_trio_token()
         self._stop, self._again = trio.Event(), trio.Event()
         host = Host(self._scenarios, self._options, armed=True, exit=self._exit)
-        self._troupe = Troupe(host, {"seed": self._options.seed, "speed": self._options.speed})
+        options = self._options
+        self._troupe = Troupe(host, {"seed": options.seed, "speed": options.speed, "chaos": options.chaos})
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(drive, host.stage)
             host.backstage.tasks = self._nursery

@@ -1,14 +1,10 @@
 """A line for the person at the terminal for each connection that comes, and one for each that went wrong.
 
-Looks at notes only. Whoever reads these lines must not be able to hold anything up: a line that would not go into the
-pipe at once is left out.
+Looks at notes only. How the lines are written is `stderr`'s.
 """
 
 from __future__ import annotations
 
-import os
-import select
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -50,29 +46,3 @@ class Arrivals:
 
     def close(self) -> None:
         """See `Tap`."""
-
-
-def to_stderr(line: str) -> None:
-    """Writes a line, unless nobody has taken what was written before: what has to be said later needs room too."""
-    data = f"mockagent: {line}\n".encode()
-    try:
-        fd = sys.stderr.fileno()
-        if _unread(fd) < _MOST_UNREAD and select.select([], [fd], [], 0)[1]:
-            os.write(fd, data)
-    except (ImportError, OSError, ValueError, AttributeError):
-        pass  # there is no stderr, or one that cannot be asked (Windows)
-
-
-_MOST_UNREAD = 16 * 2**10
-"""Bytes in the pipe; it takes four times as many."""
-
-
-def _unread(fd: int) -> int:
-    """Bytes that wait in a pipe to be read; 0 for anything else."""
-    import fcntl
-    import stat
-    import termios
-
-    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
-        return 0
-    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)

@@ -21,10 +21,12 @@ from mockagent.watch.shown import SHOWN, Shown, show
 HARMLESS: Final = frozenset({"delay", "hold", "coalesce", "rate", "escape", "comment"})
 #: So many breaches of one rule are kept with their messages; the rest is counted.
 KEPT: Final = 20
-#: So many sessions (and other scopes) of one connection are watched at a time; the oldest are let go unjudged.
+#: So many checks of sessions are at work for one connection at a time; the oldest are let go unjudged.
 WATCHED: Final = 2000
 #: The same for connections: those of plain HTTP may come in any number, and nobody has to say when they end.
 CONNECTIONS: Final = 2000
+#: So many of those that were let go are remembered. One that is heard of again is not judged as if it were new.
+LET_GO: Final = 50_000
 
 
 class _Table:
@@ -66,6 +68,7 @@ class Audit:
         self._tables: dict[tuple[Protocol, Transport], _Table] = {}
         self._checks: dict[str, _Checks] = {}
         self._across: _Checks = {}
+        self._gone: dict[object, None] = {}
         self._line = 0
         self._last: dict[str, tuple[int, Message | Burst]] = {}
         self._now: tuple[Message, Direction] | None = None
@@ -228,15 +231,24 @@ class Audit:
         if rule.scope in ("peer", "session"):
             checks = self._checks.get(peer.id)
             if checks is None:
+                if peer.id in self._gone:
+                    return None
                 while len(self._checks) >= CONNECTIONS:
-                    self._forget(next(iter(self._checks)))
+                    oldest = next(iter(self._checks))
+                    self._forget(oldest)
+                    self._let_go(oldest)
                 checks = self._checks[peer.id] = {}
         else:
             checks = self._across
         check = checks.get(key)
         if check is None:
-            if len(checks) >= WATCHED:
-                del checks[next(iter(checks))]
+            owner = peer.id if rule.scope == "session" else None
+            if key[1] is not None and (owner, key) in self._gone:
+                return None
+            if key[1] is not None and len(checks) >= WATCHED:
+                first = next(key for key in checks if key[1] is not None)
+                del checks[first]
+                self._let_go((owner, first))
             check = checks[key] = rule.check(self, self.tallies[rule.id], peer, key[1])
         check.peer = peer
         return check
@@ -274,6 +286,12 @@ class Audit:
         for check in self._checks.get(peer_id, {}).values():
             self._call(check, "ended")
         self._forget(peer_id)
+        self._gone.pop(peer_id, None)
+
+    def _let_go(self, what: object) -> None:
+        if len(self._gone) >= LET_GO:
+            del self._gone[next(iter(self._gone))]
+        self._gone[what] = None
 
     def _forget(self, peer_id: str) -> None:
         self._checks.pop(peer_id, None)

@@ -7,6 +7,7 @@ the mock.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -34,7 +35,19 @@ _to_builtins = msgspec.to_builtins
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    with contextlib.suppress(OSError, ValueError):  # nobody may be left to tell
+        sys.stderr.write(line + "\n")
+
+
+def _stream(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _open_stream(path: str, flags: int) -> int:
+    """Does not wait for the reader of a pipe that nobody reads."""
+    opened = os.open(path, flags & ~os.O_CREAT | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(opened, True)
+    return opened
 
 
 class Report:
@@ -63,6 +76,7 @@ class Report:
         self.expect = expect
         self._scenario = scenario
         self._path = path
+        self._stream = path is not None and _stream(path)
         self._clock = clock
         self._complain = complain
         self._faults: dict[str, int] = {}
@@ -161,9 +175,9 @@ class Report:
     def flush(self) -> None:
         """Brings the file up to date: at once when the verdict has changed, every half second when only counts have.
 
-        Cheap when nothing has changed.
+        Cheap when nothing has changed. A pipe or a device gets the last version only.
         """
-        if self._path is None:
+        if self._path is None or self._stream:
             return
         news = self.audit.changes + self.expect.changes + self._news
         if news == self._stale and self._written is not None:
@@ -178,12 +192,25 @@ class Report:
         self.write(self._path)
 
     def write(self, path: str) -> None:
-        """Replaces a file by the report. If that cannot be done, one line says so, and no more is tried."""
-        beside = f"{path}.{os.getpid()}.part"
+        """Replaces a file by the report. If that cannot be done, one line says so, and no more is tried.
+
+        A pipe or a device (`/dev/stderr`) is written to: a file in its place would be the end of it.
+        """
+        text = msgspec.json.format(msgspec.json.encode(self.as_json()), indent=2) + b"\n"
         try:
-            with open(beside, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(self.as_json()), indent=2) + b"\n")
-            os.replace(beside, path)
+            if _stream(path):
+                with open(path, "wb", opener=_open_stream) as stream:
+                    stream.write(text)
+                return
+            beside = f"{path}.{os.getpid()}.part"
+            try:
+                with open(beside, "wb") as file:
+                    file.write(text)
+                os.replace(beside, path)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(beside)
+                raise
         except OSError as error:
             self._path = None
             self._complain(f"mockagent: no report, cannot write {path}: {error.strerror}")

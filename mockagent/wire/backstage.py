@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from mockagent.scenario.model import Span, Step
 from mockagent.script.agent import Agent
 from mockagent.script.pace import draw
 from mockagent.script.stage import Stage
+from mockagent.watch.stderr import to_stderr
 from mockagent.watch.tap import Taps
 from mockagent.wire.line import Line
 from mockagent.wire.outgoing import Outgoing
@@ -140,7 +142,7 @@ class Backstage:
 
     def complain(self, text: str) -> None:
         """One line for the person at the terminal."""
-        sys.stderr.write(f"mockagent: {text}\n")
+        to_stderr(text)
 
     # --- for lines (wire.line.Director)
 
@@ -182,8 +184,9 @@ class Backstage:
             self.exit(act.exit)
 
     def _drip(self, text: str, every: Span | None) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):  # the client has closed its end
+            sys.stderr.write(text)
+            sys.stderr.flush()
         if every is not None:
             self.stage.after(draw(every, self._chance), partial(self._drip, text, every), endless=True)
 

@@ -45,12 +45,16 @@ def clean_title(title: str, limit: TitleLimit) -> str | None:
     Returns:
         The title, cut with an ellipsis if the limit says `truncate`, or None if it says `refuse`.
     """
-    cleaned = "".join(" " if ord(char) < 32 or ord(char) == 127 else char for char in title).strip()
+    cleaned = _printable(title)
     if len(cleaned) <= limit.length:
         return cleaned
     if limit.then == "refuse":
         return None
     return cleaned[: max(limit.length - 1, 0)] + "…"
+
+
+def _printable(text: str) -> str:
+    return "".join(" " if ord(char) < 32 or ord(char) == 127 else char for char in text).strip()
 
 
 def check_meta(meta: dict[str, Any] | None, limit: MetaLimit) -> None:
@@ -113,7 +117,7 @@ def moment_of(text: str, now: Micros) -> Micros | None:
 
 def title_from(prompt: str) -> str | None:
     """A title made from the first prompt: its first line, in at most sixty characters, cut between words."""
-    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    line = next(filter(None, map(_printable, prompt.splitlines())), "")
     if not line:
         return None
     if len(line) <= 60:

@@ -177,7 +177,7 @@ async def serve(nursery: trio.Nursery) -> AsyncIterator[Serve]:
         nursery.start_soon(drive, host.stage)
         listeners = await open_listeners("127.0.0.1", 0)
         server = await nursery.start(partial(serve_http, listeners, service.handle, log=failures.append))
-        http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{base}", timeout=20)
+        http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}{base}", timeout=20, verify=False)
         clients.append(http)
         return Server(host, server.port, http, seen)
 

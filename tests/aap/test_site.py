@@ -30,7 +30,7 @@ async def test_aap_is_below_its_base_and_foreign_pages_stay_out(nursery: trio.Nu
 
 
 async def test_a_server_that_ends_tells_the_clients_that_are_reading():
-    async with serving("turns: [{steps: [{say: a}, {hang: true}]}]") as mock, httpx.AsyncClient() as web:
+    async with serving("turns: [{steps: [{say: a}, {hang: true}]}]") as mock, httpx.AsyncClient(verify=False) as web:
         base = f"http://127.0.0.1:{mock.port}/aap"
         made = (await web.post(f"{base}/sessions", json={"agent": {"name": "mock-agent"}})).json()["sessionId"]
         body = {"stream": "delta", "messages": [{"role": "user", "content": "go"}]}

@@ -33,7 +33,7 @@ NEW = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": CWD
 
 
 async def test_initialize_is_answered_in_its_own_reply_with_the_connections_id() -> None:
-    async with serving(STORED) as mock, httpx.AsyncClient() as web:
+    async with serving(STORED) as mock, httpx.AsyncClient(verify=False) as web:
         reply = await web.post(mock.url, json=INITIALIZE)
         assert reply.status_code == 200
         assert reply.headers["content-type"] == "application/json"
@@ -55,7 +55,7 @@ async def test_initialize_sets_a_cookie_and_its_return_is_looked_for() -> None:
 
 
 async def test_a_failed_initialize_can_be_tried_again_on_the_same_connection() -> None:
-    async with serving(STORED) as mock, httpx.AsyncClient() as web:
+    async with serving(STORED) as mock, httpx.AsyncClient(verify=False) as web:
         bad = await web.post(mock.url, json=INITIALIZE | {"params": {}})
         assert bad.status_code == 200
         assert bad.json()["error"]["code"] == -32602
@@ -357,7 +357,7 @@ async def test_a_running_turn_goes_on_without_its_connection() -> None:
 
 async def test_tokens_are_asked_of_every_request_and_every_way_to_show_one_works() -> None:
     async with serving("agent: {auth: {tokens: [secret-one]}}\n") as mock:
-        async with httpx.AsyncClient() as web:
+        async with httpx.AsyncClient(verify=False) as web:
             for method in ("POST", "GET", "DELETE"):
                 reply = await web.request(method, mock.url, headers=SSE)
                 assert reply.status_code == 401
@@ -372,7 +372,7 @@ async def test_tokens_are_asked_of_every_request_and_every_way_to_show_one_works
 
 
 async def test_a_page_from_loopback_may_read_and_one_from_elsewhere_may_not() -> None:
-    async with serving(STORED) as mock, httpx.AsyncClient() as web:
+    async with serving(STORED) as mock, httpx.AsyncClient(verify=False) as web:
         ours = {"Origin": "http://localhost:5173"}
         asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "acp-connection-id"}
         before = await web.options(mock.url, headers=ours | asked)
@@ -389,7 +389,7 @@ async def test_a_page_from_loopback_may_read_and_one_from_elsewhere_may_not() ->
 
 async def test_an_origin_that_was_named_may_come_in() -> None:
     settings = Settings(port=0, allow_origins=("https://app.example",))
-    async with serving(STORED, settings=settings) as mock, httpx.AsyncClient() as web:
+    async with serving(STORED, settings=settings) as mock, httpx.AsyncClient(verify=False) as web:
         reply = await web.post(mock.url, json=INITIALIZE, headers={"Origin": "https://app.example"})
         assert reply.status_code == 200
         assert reply.headers["access-control-allow-origin"] == "https://app.example"
@@ -402,7 +402,7 @@ async def test_each_agent_has_its_own_address_and_connections_belong_to_one() ->
             wrong = await client.web.post(mock.url, json=NEW, headers=client.headers())
             assert wrong.status_code == 404
             assert await client.new()
-        async with httpx.AsyncClient() as web:
+        async with httpx.AsyncClient(verify=False) as web:
             nobody = await web.post(f"{mock.url}/nobody", json=INITIALIZE)
             assert nobody.status_code == 404
             assert "agent0, agent1" in nobody.json()["error"]["message"]
@@ -410,7 +410,7 @@ async def test_each_agent_has_its_own_address_and_connections_belong_to_one() ->
 
 async def test_no_more_connections_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "MOST_CONNECTIONS", 1)
-    async with serving(STORED) as mock, httpx.AsyncClient() as web:
+    async with serving(STORED) as mock, httpx.AsyncClient(verify=False) as web:
         first = await web.post(mock.url, json=INITIALIZE)
         second = await web.post(mock.url, json=INITIALIZE)
         assert (first.status_code, second.status_code) == (200, 503)

@@ -125,7 +125,7 @@ async def test_a_post_can_be_refused_with_a_status_and_headers() -> None:
 async def test_the_first_post_can_be_refused_before_there_is_a_connection() -> None:
     async with (
         serving(faults('{at: "POST /acp", when: {nth: 1}, error: auth_required}')) as mock,
-        httpx.AsyncClient() as web,
+        httpx.AsyncClient(verify=False) as web,
     ):
         refused = await web.post(mock.url, json=INITIALIZE)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
@@ -197,7 +197,7 @@ async def test_a_delete_can_fail_and_the_connection_stays() -> None:
 
 
 async def test_initialize_can_fail_as_a_message() -> None:
-    async with serving(faults("{at: initialize, error: overloaded}")) as mock, httpx.AsyncClient() as web:
+    async with serving(faults("{at: initialize, error: overloaded}")) as mock, httpx.AsyncClient(verify=False) as web:
         reply = await web.post(mock.url, json=INITIALIZE)
         assert reply.status_code == 200
         assert reply.json()["error"]["data"] == {"reason": "overloaded"}
@@ -205,7 +205,7 @@ async def test_initialize_can_fail_as_a_message() -> None:
 
 async def test_the_bytes_of_the_answer_to_initialize_can_be_damaged() -> None:
     async with serving(faults('{at: "reply:initialize", bytes: {before: "hello "}}')) as mock:
-        async with httpx.AsyncClient() as web:
+        async with httpx.AsyncClient(verify=False) as web:
             reply = await web.post(mock.url, json=INITIALIZE)
             assert reply.text.startswith('hello {"jsonrpc"')
             assert int(reply.headers["content-length"]) == len(reply.content)
@@ -216,14 +216,14 @@ async def test_the_bytes_of_the_answer_to_initialize_can_be_damaged() -> None:
 async def test_the_answer_to_initialize_can_be_cut_off() -> None:
     async with (
         serving(faults('{at: "reply:initialize", truncate: 10, disconnect: close}')) as mock,
-        httpx.AsyncClient() as web,
+        httpx.AsyncClient(verify=False) as web,
     ):
         with pytest.raises(httpx.RemoteProtocolError):
             await web.post(mock.url, json=INITIALIZE)
 
 
 async def test_an_answer_to_initialize_that_never_comes_leaves_no_connection_behind() -> None:
-    async with serving(faults("{at: initialize, drop: true}")) as mock, httpx.AsyncClient() as web:
+    async with serving(faults("{at: initialize, drop: true}")) as mock, httpx.AsyncClient(verify=False) as web:
         with trio.move_on_after(0.1):
             await web.post(mock.url, json=INITIALIZE)
         assert (await mock.notes.until("closed"))["why"] == "the client left before initialize was answered"

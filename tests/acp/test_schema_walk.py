@@ -163,7 +163,7 @@ def converse(name: str) -> Client:
     session_params = {"cwd": scenario.sessions.cwd, "mcpServers": []}
     if "error" in client.call("session/new", session_params):
         client.call("authenticate", {"methodId": about["authMethods"][0]["id"]})
-    for row in client.call("session/list")["result"]["sessions"][:3]:
+    for row in client.call("session/list").get("result", {}).get("sessions", [])[:3]:
         params = {"sessionId": row["sessionId"], "cwd": row["cwd"], "mcpServers": []}
         client.call("session/load", params)
         client.call("session/resume", params)

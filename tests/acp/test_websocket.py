@@ -50,7 +50,10 @@ HANDSHAKE = {
 
 async def shaken(mock: Served, headers: dict[str, str] | None = None) -> httpx.Response:
     """The answer to a handshake."""
-    async with httpx.AsyncClient() as web, web.stream("GET", mock.url, headers=HANDSHAKE | (headers or {})) as reply:
+    async with (
+        httpx.AsyncClient(verify=False) as web,
+        web.stream("GET", mock.url, headers=HANDSHAKE | (headers or {})) as reply,
+    ):
         if reply.status_code != 101:
             await reply.aread()
         return reply

@@ -11,6 +11,7 @@ from typing import Any
 
 import trio
 
+from mockagent.acp.paths import is_absolute
 from tests.clients.speaker import CANCELLED, CWD, Json, Speaker, first_offer, polite
 
 PATIENCE = 30.0
@@ -137,6 +138,7 @@ class Good(Speaker):
         if self.can("sessionCapabilities", "list"):
             await self.call("session/list", {"cwd": CWD, "_meta": {"traceparent": TRACE}})
         rows = await self._list() if self.can("sessionCapabilities", "list") else []
+        rows = [row for row in rows if isinstance(row["cwd"], str) and is_absolute(row["cwd"])]
         if not rows:
             return
         for method, path in (("session/load", ("loadSession",)), ("session/resume", ("sessionCapabilities", "resume"))):

@@ -44,7 +44,9 @@ async def on_network(client: Client) -> dict[str, Any]:
             async with mock.http() as web:
                 await client.play(web)
         else:
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{mock.port}/aap", timeout=PATIENCE) as http:
+            async with httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{mock.port}/aap", timeout=PATIENCE, verify=False
+            ) as http:
                 await client.play(http)
         return report.as_json() | {"text": report.text()}
 

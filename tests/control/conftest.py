@@ -31,7 +31,7 @@ def mock() -> Iterator[MockAgent]:
 
 @pytest.fixture
 def http(mock: MockAgent) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=mock.control_url, timeout=20) as client:
+    with httpx.Client(base_url=mock.control_url, timeout=20, verify=False) as client:
         yield client
 
 

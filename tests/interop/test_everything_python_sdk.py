@@ -18,6 +18,7 @@ from acp.schema import (
     ElicitationFormCapabilities,
     ElicitationUrlCapabilities,
     FileSystemCapabilities,
+    Implementation,
     ReadTextFileResponse,
     RequestPermissionResponse,
     TerminalOutputResponse,
@@ -148,7 +149,8 @@ async def play(command: str, client: Everybody) -> str:
             process,
         ),
     ):
-        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=able)
+        about = Implementation(name="interop", version="1")
+        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=able, client_info=about)
         session = (await agent.new_session(cwd="/home/dev/project", mcp_servers=[])).session_id
         turn = await agent.prompt(session_id=session, prompt=[text_block("Everything, please")])
     assert process.stderr is not None

@@ -28,7 +28,7 @@ async def echo(request: Request, response: Responder) -> None:
 
 async def test_a_request_arrives_with_all_its_parts(serve):
     served = await serve(echo)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         reply = await client.post("/a%2Fb/%C3%A9//c?x=1&x=&y=%20+z", content=b"body", headers={"X-Odd": "Value"})
     seen = reply.json()
     assert (seen["method"], seen["body"]) == ("POST", "body")
@@ -46,7 +46,7 @@ async def test_one_connection_serves_many_requests(serve):
         await response.send(200, body=request.body)
 
     served = await serve(note)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         for number in range(5):
             reply = await client.post("/", content=b"x" * number)
             assert reply.content == b"x" * number
@@ -60,14 +60,14 @@ async def test_chunked_bodies_are_put_together(serve):
         yield b"one "
         yield b"two"
 
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         assert (await client.post("/", content=parts())).json()["body"] == "one two"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "PURGE"])
 async def test_every_method_reaches_the_handler(serve, method):
     served = await serve(echo)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         reply = await client.request(method, "/")
         assert reply.status_code == 200
         assert int(reply.headers["content-length"]) > 0
@@ -81,7 +81,7 @@ async def test_a_status_without_a_body_sends_none(serve, status):
         await response.send(status, body=b"not to be seen")
 
     served = await serve(handler)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         for _ in range(2):
             reply = await client.get("/")
             assert (reply.status_code, reply.content) == (status, b"")
@@ -92,7 +92,7 @@ async def test_common_headers_fill_what_the_handler_left_out(serve):
         await response.send(200, [("server", "mine")])
 
     served = await serve(handler, common=lambda: [("Server", "theirs"), ("Date", "today")])
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         reply = await client.get("/")
     assert (reply.headers.get_list("server"), reply.headers["date"]) == (["mine"], "today")
 
@@ -210,7 +210,7 @@ async def test_a_handler_that_fails_is_a_500_and_the_connection_stays(serve, end
             raise ValueError("no such luck")
 
     served = await serve(handler)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         for _ in range(2):
             reply = await client.get("/path")
             assert (reply.status_code, reply.json()["error"]["code"]) == (500, "internal_error")
@@ -225,7 +225,7 @@ async def test_a_reply_that_cannot_be_sent_is_a_500(serve, bad):
         await response.send(*bad)
 
     served = await serve(handler)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         assert (await client.get("/")).status_code == 500
 
 

@@ -53,7 +53,7 @@ async def test_an_open_body_is_ended_when_the_handler_returns(serve):
         await (await response.start(200)).write([Bytes(b"x")])
 
     served = await serve(handler)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         for _ in range(2):
             assert (await client.get("/")).content == b"x"
 
@@ -76,7 +76,7 @@ async def test_head_gets_the_headers_of_a_stream_alone(serve):
         await (await response.start(200)).write([Bytes(b"x")])
 
     served = await serve(handler)
-    async with httpx.AsyncClient(base_url=served.url) as client:
+    async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
         for _ in range(2):
             reply = await client.head("/")
             assert (reply.content, reply.headers["transfer-encoding"]) == (b"", "chunked")
@@ -213,7 +213,7 @@ async def test_a_client_that_does_not_read_stops_its_own_reply_only(serve):
     async with served.raw(receive_buffer=4096) as lazy:
         await lazy.send(GET.replace(b"/ ", b"/big "))
         await lazy.until(b"\r\n\r\n")
-        async with httpx.AsyncClient(base_url=served.url) as client:
+        async with httpx.AsyncClient(base_url=served.url, verify=False) as client:
             assert (await client.get("/")).content == b"small"
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mockagent.message import Origin, Peer
-from mockagent.script.agent import Prompt
 from mockagent.script.output import (
     Admission,
     Answer,
@@ -23,6 +22,7 @@ from mockagent.script.output import (
     ToolCall,
     ToolUpdate,
 )
+from mockagent.script.prompt import Prompt
 from mockagent.world.sessions import Session
 from tests.harness import Theatre
 

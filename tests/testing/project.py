@@ -12,6 +12,9 @@ import mockagent
 
 ROOT = Path(mockagent.__file__).parents[1]
 
+ALONE = tuple(part for name in ("trio", "anyio", "hypothesispytest", "xdist", "faker") for part in ("-p", f"no:{name}"))
+"""Leaves out plugins for which a project has no use: importing them takes longer than its tests."""
+
 
 def environment(**more: str) -> dict[str, str]:
     """The environment without what pytest and this project's own tools have put there."""

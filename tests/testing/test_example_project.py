@@ -51,6 +51,7 @@ def test_the_developer_of_a_broken_client_reads_what_it_did_wrong(example: Path)
     assert len(list((example / "journals").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_the_example_runs_in_parallel(example: Path) -> None:
     pytest.importorskip("xdist")
     done = run_pytest(example, "-n", "2", "test_sync.py")

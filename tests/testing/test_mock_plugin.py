@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mockagent.watch.journal import read_journal
-from tests.testing.project import environment, run_pytest
+from tests.testing.project import ALONE, environment, run_pytest
 
 CLIENT = """
 import json, subprocess
@@ -56,7 +56,7 @@ def test_default(mockagent):
     assert mockagent.report()["scenario"] == "demo"
 """,
     )
-    done = run_pytest(tmp_path)
+    done = run_pytest(tmp_path, *ALONE)
     assert "4 passed" in done.stdout, done.stdout
 
 
@@ -75,7 +75,7 @@ def test_left_to_itself(mockagent):
         mockagent.verify()
 """,
     )
-    done = run_pytest(tmp_path)
+    done = run_pytest(tmp_path, *ALONE)
     assert "1 failed, 1 passed, 1 error" in done.stdout
     assert "of its own" in done.stdout
     assert "ERROR at teardown of test_bad_client" in done.stdout
@@ -95,7 +95,7 @@ def test_breaks_a_rule(mockagent):
     talk(mockagent.stdio_command, LIST)
 """,
     )
-    run_pytest(tmp_path, "--mockagent-journal", "kept/here")
+    run_pytest(tmp_path, *ALONE, "--mockagent-journal", "kept/here")
     kept = sorted((tmp_path / "kept" / "here").iterdir())
     assert len(kept) == 2
     for path in kept:
@@ -117,7 +117,7 @@ def test_option(mockagent): pass
 def test_two(mockagent): pass
 """,
     )
-    done = run_pytest(tmp_path)
+    done = run_pytest(tmp_path, *ALONE)
     assert "3 errors" in done.stdout
     assert "there is no bundled scenario `no-such`" in done.stdout
     assert "unexpected keyword argument 'sped'" in done.stdout
@@ -129,7 +129,7 @@ def test_other_plugins_may_be_there_or_not(tmp_path, other):
     kinds = {
         "trio": ("trio_mode = true", "", ("-p", "no:anyio")),
         "anyio": ("", "@pytest.mark.anyio", ("-p", "no:trio")),
-        "none": ("", "", ("-p", "no:trio", "-p", "no:anyio")),
+        "none": ("", "", ALONE),
     }
     if other != "none":
         pytest.importorskip({"trio": "pytest_trio", "anyio": "anyio"}[other])

@@ -61,6 +61,9 @@ def test_the_vitest_examples_pass(tmp_path, page, count):
     node, vitest = shutil.which("node"), VITEST / "node_modules" / "vitest" / "vitest.mjs"
     if node is None:
         missing("there is no node")
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    if tuple(int(part) for part in version.removeprefix("v").split(".")[:2]) < (22, 13):
+        missing(f"node is {version}, and vitest needs 22.13")
     if not vitest.exists():
         missing("vitest is not installed; `npm install --prefix tests/testing/vitest` brings it")
     write(tmp_path, page)

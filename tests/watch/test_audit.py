@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mockagent.message import Burst, Fate, Message, Peer
-from mockagent.watch.audit import KEPT, WATCHED, Audit
+from mockagent.watch.audit import CONNECTIONS, KEPT, WATCHED, Audit
 from mockagent.watch.redact import Redactor
 from mockagent.watch.rule import Check, Rulebook, got, noted, sent, unreadable
 from mockagent.watch.shown import SHOWN, Shown
@@ -303,6 +303,34 @@ def test_the_number_of_sessions_watched_is_bounded() -> None:
     play(audit, *(left("gift", session=f"s{number}") for number in range(WATCHED + 1)))
     play(audit, came("thanks", session=f"s{WATCHED}"), came("thanks", session="s0"))
     assert audit.tallies["TOY-THANKS-01"].met == 1
+
+
+def test_a_session_that_was_let_go_is_not_taken_for_a_new_one() -> None:
+    audit = Audit(polite(scope="session"))
+    play(audit, *(left("gift", session=f"s{number}") for number in range(WATCHED + 1)))
+    play(audit, came("thanks", session="s0"), came("refuse", session="s0"))
+    assert not audit.failed
+
+
+def test_a_connection_that_was_let_go_is_not_taken_for_a_new_one() -> None:
+    audit = Audit(polite())
+    peers = [Peer(f"p{number}", "acp", "ws") for number in range(CONNECTIONS + 1)]
+    play(audit, *(left("gift", peer) for peer in peers), came("thanks", peers[0]), came("thanks", peers[-1]))
+    assert (audit.failed, audit.tallies["TOY-THANKS-01"].met) == (False, 1)
+
+
+def test_many_sessions_do_not_end_what_is_watched_for_the_whole_connection() -> None:
+    rules = polite()
+
+    @rules.rule("TOY-NAME-01", "MUST", "A session has a name.", source="toys#6", scope="session")
+    class Named(Check):
+        @got("name")
+        def named(self, message: Message) -> None:
+            self.met()
+
+    audit = Audit(rules)
+    play(audit, left("gift"), *(came("name", session=f"s{number}") for number in range(WATCHED + 1)), came("thanks"))
+    assert (audit.failed, audit.tallies["TOY-THANKS-01"].met) == (False, 1)
 
 
 def test_a_rule_that_stumbles_is_named_and_judges_no_more() -> None:

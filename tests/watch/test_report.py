@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,30 @@ def test_without_news_nothing_is_written(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_gets_the_last_report_and_stays_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    game = Game(CANCEL, path=str(path))
+    game.report.flush()
+    game.came("session/cancel")
+    game.taps.close()
+    assert json.loads(os.read(reader, 1 << 20))["failed"] is False
+    os.close(reader)
+    assert path.is_fifo()
+    assert [file.name for file in tmp_path.iterdir()] == ["report"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_that_nobody_reads_does_not_keep_the_end_waiting(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    os.mkfifo(path)
+    game = Game(path=str(path))
+    game.taps.close()
+    assert "cannot write" in game.said[0]
+
+
 def test_a_report_that_cannot_be_written_costs_one_line(tmp_path: Path) -> None:
     game = Game(path=str(tmp_path / "missing" / "report.json"))
     game.report.flush()
@@ -190,4 +215,15 @@ def test_a_report_that_cannot_be_written_costs_one_line(tmp_path: Path) -> None:
     game.report.flush()
     game.taps.close()
     assert len(game.said) == 1
+    assert "cannot write" in game.said[0]
+
+
+def test_a_report_that_cannot_be_put_in_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    game = Game(path=str(tmp_path / "report.json"))
+    game.report.flush()
+    (tmp_path / "report.json").unlink()
+    (tmp_path / "report.json").mkdir()
+    game.came("session/new")
+    game.taps.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert "cannot write" in game.said[0]

@@ -115,6 +115,8 @@ def test_a_cleaned_title_is_within_the_limit_and_has_no_control_characters(title
         ("\n  \n  Fix it  \nplease", "Fix it"),
         ("", None),
         (" \n ", None),
+        ("\0", None),
+        ("\x1b\nFix\tit", "Fix it"),
         ("word " * 20, ("word " * 12).strip() + "…"),
     ],
 )
