@@ -1,6 +1,6 @@
-"""Plays every bundled scenario to released clients, and makes `docs/clients.md` of the verdicts on them.
+"""Plays every bundled scenario to released clients, and makes `docs/client-verdicts.md` of the verdicts on them.
 
-    python bench/clients.py [--only CLIENT] [--scenario NAME] [--json FILE] > docs/clients.md
+    python bench/clients.py [--only CLIENT] [--scenario NAME] [--json FILE] > docs/client-verdicts.md
 
 Needs the npm packages of `tests/interop` and a Node that is new enough for acpx (22.13), on the path or as `--node`.
 The small programs in `bench/verdicts` drive the SDKs; acpx is driven by its command line.
@@ -34,7 +34,7 @@ LIMIT = 40
 Verdict = dict[str, Any]
 
 HEAD = """\
-# Released clients and the rules
+# Verdicts on released clients
 
 <!-- Made by `python bench/clients.py`, which plays every bundled scenario to them. -->
 
@@ -200,7 +200,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=4, help="clients at a time")
     parser.add_argument("--node", default=shutil.which("node") or "node")
     parser.add_argument("--json", type=Path, help="keep the breaches in this file")
+    parser.add_argument("--kept", type=Path, help="make the page from such a file, and play nothing")
     given = parser.parse_args()
+    if given.kept:
+        _print(json.loads(given.kept.read_text()))
+        return
     names = [given.scenario] if given.scenario else library.names()
     kept: dict[str, dict[str, Verdict]] = {}
 
@@ -216,8 +220,12 @@ def main() -> None:
                 kept.setdefault(client, {})[name] = found
     if given.json:
         given.json.write_text(json.dumps(kept, indent=1))
+    _print(kept)
+
+
+def _print(kept: dict[str, dict[str, Verdict]]) -> None:
     print(HEAD)
-    print(f"Versions: {_versions()}. There are {len(names)} scenarios.")
+    print(f"Versions: {_versions()}.")
     for client, verdicts in kept.items():
         print("\n".join(row(client, verdicts)))
 

@@ -20,8 +20,10 @@ SPOILS = frozenset({"newline", "truncate", "bytes"})
 AT_ONCE = 1.0
 """Seconds in which a client has to give up what is pending once the connection is gone."""
 
-STAGES = {"set-up": ("initialize",), "lists": ("session/list", "session/prompt"), "sessions": ()}
+STAGES = {"set-up": ("initialize",), "lists": ("session/list", "session/prompt"), "sessions": (), "http": ("AAP",)}
 """folder -> what the client has to ask before the trouble of a scenario without faults is met; else a prompt."""
+GIVES_UP = frozenset({"websocket/ws-invalid-utf8"})
+"""Where a right client has to fail the connection, whatever was answered on it."""
 _OLD = ("session/load", "session/resume", "session/close", "session/delete", "session/list")
 
 
@@ -70,7 +72,7 @@ def judge(run: Run) -> Outcome:
     hung, wrong, errors = _calls(run)
     if hung:
         return Outcome(HANGS, False, hung[0])
-    wrong += _text(run) + _verdict(run)
+    wrong += _verdict(run) + ([] if run.scenario in GIVES_UP else _text(run))
     word = SHOWN if errors else HANDLED
     return Outcome(word, not wrong, wrong[0] if wrong else errors[0] if errors else "")
 
@@ -93,6 +95,10 @@ class _Answer(NamedTuple):
     whole: bool
     """It left, undamaged."""
     error: bool
+    at: float
+    """Seconds since the epoch."""
+    broken: bool
+    """Its bytes left, and are no message any more."""
 
 
 def _calls(run: Run) -> tuple[list[str], list[str], list[str]]:
@@ -103,8 +109,10 @@ def _calls(run: Run) -> tuple[list[str], list[str], list[str]]:
     gone = _gone(run)
     answers = _answers(run.journal)
     seen: Counter[str] = Counter()
-    excused = gone is not None or any(
-        answer is None or answer.error or not answer.whole for given in answers.values() for answer in given
+    excused = (
+        gone is not None
+        or any(line.get("event") == "fault" for line in run.journal)
+        or any(answer is None or answer.error or not answer.whole for given in answers.values() for answer in given)
     )
     for event in run.events:
         if "refused" in event:
@@ -119,13 +127,16 @@ def _calls(run: Run) -> tuple[list[str], list[str], list[str]]:
         given = answers.get(name, [])
         answer = given[place] if place < len(given) else None
         usable = answer is not None and answer.whole
-        if end == "pending" and usable:
+        if end == "pending" and usable and answer is not None and answer.at < event["at"] - AT_ONCE / 2:
             hung.append(f"{name} was answered, and stayed open")
+        elif end == "pending" and answer is not None and answer.broken:
+            hung.append(f"{name} stayed open when its answer could not be read")
         elif end == "pending" and gone is not None and event["at"] > gone + AT_ONCE:
             hung.append(f"{name} stayed open when the connection was gone")
         elif end == "error":
             errors.append(f"{name}: {why}")
-            if (usable and answer is not None and not answer.error) or not (given or excused):
+            refused = answer is not None and answer.error
+            if run.scenario not in GIVES_UP and ((usable and not refused) or not (given or excused)):
                 wrong.append(f"{name} failed though it was answered: {why}")
     return hung, wrong, errors
 
@@ -142,7 +153,7 @@ def _answers(journal: list[Line]) -> dict[str, list[_Answer | None]]:
         if line["direction"] == "in" and "method" in message:
             asked.setdefault(message["method"], []).append(key)
         elif line["direction"] == "out" and "method" not in message:
-            replies.setdefault(key, _Answer(whole(line), "error" in message))
+            replies.setdefault(key, _Answer(whole(line), "error" in message, seconds(line), _broken(line)))
     return {method: [replies.get(key) for key in keys] for method, keys in asked.items()}
 
 
@@ -158,6 +169,10 @@ def whole(line: Line) -> bool:
     return line.get("fate", "intact") == "intact" or (line["fate"] == "damaged" and "damaged" in line and not damage)
 
 
+def _broken(line: Line) -> bool:
+    return line.get("fate") == "damaged" and not whole(line) and not SPOILS.isdisjoint(line.get("damaged", ()))
+
+
 def readable(journal: list[Line]) -> list[Line]:
     """What left whole and has a line of its own: not what stands behind a message whose line does not end."""
     found: list[Line] = []
@@ -166,7 +181,7 @@ def readable(journal: list[Line]) -> list[Line]:
         if line.get("direction") == "out":
             if whole(line) and not spoilt:
                 found.append(line)
-            spoilt = not whole(line) and not SPOILS.isdisjoint(line.get("damaged", ()))
+            spoilt = _broken(line)
     return found
 
 

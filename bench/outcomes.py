@@ -42,6 +42,8 @@ SPEED = "5"
 LIMIT = 30.0
 """Seconds after which a client is killed."""
 SETTLES = 0.1
+PARTING = ("eof", "sigterm")
+"""Faults there only make what the steps do worse; whether they fire depends on how a client leaves."""
 CANCELS = (
     "turns/cancel-as-end-turn", "turns/cancel-as-error", "turns/error-for-cancel", "turns/ignored-cancel",
     "stops/cancelled", "permissions/permission-open-at-cancel",
@@ -198,7 +200,7 @@ def outcome(client: Client, scenario: str, node: str) -> Outcome:
         events, status = client.play(case)
         time.sleep(SETTLES)  # the last line of the journal
         verdict = next(iter(whole_json(case.folder / "report")), None)
-        faulty = bool(library.open_bundled(scenario).faults)
+        faulty = any(fault.at not in PARTING for fault in library.open_bundled(scenario).faults)
         return judge(Run(scenario, faulty, events, lines(case.folder / "journal"), verdict, status))
 
 
@@ -231,9 +233,9 @@ acpx is run as it is: `exec hi`, or `sessions list` where the trouble is in the 
 
 | outcome | how it is decided |
 | --- | --- |
-| handled | every call was settled, none with an error |
+| handled | every call that was answered was settled, without an error; it went on after those that never were |
 | error shown | a call ended with an error, the client refused to go on, or its exit status was not 0 |
-| hangs | a call stayed open though it was answered, or the connection gone for {once:g} s; or {limit:g} s in all |
+| hangs | a call stayed open though an answer had come, readable or not, or though the connection was gone |
 | crashes | the process ended by itself before it had done its work, without saying what was wrong |
 | · | the trouble never came about, as this client does not do what leads to it, or not over this transport |
 
@@ -242,7 +244,7 @@ A ✓ before it says that this is what a right client does, as far as it can be 
 - an error was shown although the agent had answered the call with an undamaged result;
 - text that left the mock undamaged never reached the program, or out of order, or after its turn had settled;
 - the client broke a [rule](rules.md) of the spec, or missed what the scenario expects of it;
-- it hung or crashed.
+- it hung or crashed. (A call may stay open for {once:g} s, and the whole may take {limit:g} s.)
 
 So ✓ *error shown* is good where the agent sends an error or breaks off, and ✗ *handled* is a client that survived and
 did wrong in silence. What a user would see on a screen (is it shown as history, is a title shortened) cannot be judged

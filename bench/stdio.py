@@ -69,7 +69,8 @@ class Client:
 
     def close(self) -> None:
         """Closes stdin and waits."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()

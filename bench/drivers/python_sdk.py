@@ -194,8 +194,10 @@ async def main(plan: str, over: str, *target: str) -> None:
     client = Polite(plan)
     if over == "stdio":
         async with spawn_agent_process(cast(Client, client), *target, use_unstable_protocol=True) as (agent, process):
+            drained = asyncio.ensure_future(process.stderr.read() if process.stderr else asyncio.sleep(0))
             await live(agent, client, plan)
             note(left=process.returncode)
+            drained.cancel()
     elif over == "ws":
         from acp.ws.client import create_websocket_stream
 

@@ -100,7 +100,19 @@ def test_an_error_in_spite_of_a_good_reply_is_shown_but_wrong(burst: Run) -> Non
 
 
 def test_a_call_that_stays_open_though_it_was_answered_hangs(burst: Run) -> None:
-    assert judge(changed(burst, first(burst, call="session/prompt"), end="pending")).word == HANGS
+    place = first(burst, call="session/prompt")
+    answered = burst.events[place]["at"]
+    assert judge(changed(burst, place, end="pending", at=answered + 2)).word == HANGS
+    assert judge(changed(burst, place, end="pending", at=answered - 1)).word != HANGS  # the answer came too late
+
+
+def test_a_call_that_stays_open_though_its_answer_could_not_be_read_hangs(burst: Run) -> None:
+    harm = {"fate": "damaged", "damaged": ["bytes"], "wire": {"bytes": {"before": "\x1b[0m"}}}
+    journal = [{**line, **(harm if line.get("kind") == "reply:session/prompt" else {})} for line in burst.journal]
+    place = first(burst, call="session/prompt")
+    assert judge(changed(burst, place, end="pending")._replace(journal=journal)).word == HANGS
+    outcome = judge(changed(burst, place, end="error", why="cannot read it")._replace(journal=journal))
+    assert (outcome.word, outcome.right) == (SHOWN, True)
 
 
 def test_a_client_that_had_to_be_killed_hangs(burst: Run) -> None:
