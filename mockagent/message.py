@@ -103,8 +103,8 @@ class Message:
     """
 
     __slots__ = (
-        "agent", "damaged", "data", "follow", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan", "raw",
-        "session", "shape",
+        "agent", "damaged", "data", "follow", "http", "id", "kind", "method", "neutral", "origin", "peer", "plan",
+        "raw", "session", "shape",
     )  # fmt: skip
 
     def __init__(

@@ -76,7 +76,6 @@ class Site:
         if settings.log:
             backstage.taps.add(Arrivals(to_stderr))
         backstage.partings.append(self._part)
-        backstage.on_restart.append(self._restart)
         self._prefixes = self._mount()
 
     def _mount(self) -> list[tuple[str, Handler]]:
@@ -138,10 +137,6 @@ class Site:
             if out.peer.transport in ("ws", "http"):
                 out.finish(Cut("close", GOING_AWAY, "everything begins anew"))
         await self._endpoint.shutdown("everything begins anew")
-
-    def _restart(self) -> None:
-        """The world has begun anew, maybe with other agents."""
-        self._prefixes = self._mount()
 
     async def _answer(self, request: Request, responder: Responder) -> None:
         closed = self._gate.closed(request.headers)

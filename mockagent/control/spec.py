@@ -72,12 +72,15 @@ def scenario_of(given: str | os.PathLike[str] | Mapping[str, Any] | model.Scenar
             brace), the same as a mapping, or a scenario.
 
     Raises:
+        TypeError: it is nothing of these.
         ScenarioError: there is no such scenario, or it has mistakes.
     """
     if isinstance(given, model.Scenario):
         return given
     if isinstance(given, Mapping):
         return scenario_of_text(json.dumps(_plain(given, "scenario")))
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"a scenario is a name, a path, YAML text or a mapping, not {given!r}")
     text = os.fspath(given)
     if isinstance(given, str) and ("\n" in text or text.lstrip().startswith("{")):
         return scenario_of_text(text)

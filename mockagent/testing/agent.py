@@ -70,6 +70,7 @@ class MockAgent:
         chaos: faults drawn by chance, as for `--chaos`: `0.05`, `0.05:order,wire`.
 
     Raises:
+        TypeError, ValueError: `seed` or `speed` is no number that can be played with.
         ValueError: `chaos` cannot be read.
         ScenarioError: there is no such scenario, or it has mistakes; the text names all of them.
     """
@@ -86,10 +87,13 @@ class MockAgent:
         allow_origins: Sequence[str] = (),
         chaos: str | None = None,
     ) -> None:
-        self._scenarios = [scenario_of(given) for given in (scenario, *scenarios)]
+        values.check_pace(seed, speed)
+        self._scenarios = [scenario_of(given) for given in (scenario, *values.several(scenarios))]
         path = None if journal is None else os.fspath(journal)
-        self._options = Options(seed=seed, speed=speed, journal=path, allow=tuple(allow), chaos=_checked(chaos))
-        self._origins = tuple(allow_origins)
+        self._options = Options(
+            seed=seed, speed=speed, journal=path, allow=values.several(allow), chaos=_checked(chaos)
+        )
+        self._origins = values.several(allow_origins)
         self._thread: threading.Thread | None = None
         self._up: Future[None] = Future()
         self._down: Future[None] = Future()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from mockagent.control import spec
 from mockagent.scenario import model
 
 UNSET: Any = msgspec.UNSET
+
+T = TypeVar("T")
 
 
 def pushed(title: Any, meta: Any, steps: Sequence[Any]) -> tuple[model.Step, ...]:
@@ -34,3 +36,27 @@ def _line(depth: int) -> model.Place:
     file = caller.f_code.co_filename
     near = os.path.relpath(file) if os.path.isabs(file) and file.startswith(os.getcwd() + os.sep) else file
     return model.Place(file=near, line=caller.f_lineno, column=1)
+
+
+def several(given: Sequence[T]) -> tuple[T | str, ...]:
+    """A list as it is. A text is one entry: its letters are never meant, and as a glob its `*` would stand for all."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given)
+
+
+def check_pace(seed: Any, speed: Any) -> None:
+    """Looks at what a mock is to be played with.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is none that can be played with.
+    """
+    if seed is not None and type(seed) is not int:
+        raise TypeError(f"seed: this has to be an integer, not {seed!r}")
+    if speed is None:
+        return
+    if type(speed) not in (int, float):
+        raise TypeError(f"speed: this has to be a number, not {speed!r}")
+    if not 0 <= speed < float("inf"):
+        raise ValueError(f"speed: this has to be a number from 0 on, not {speed!r}")

@@ -115,7 +115,9 @@ class Store:
             else:
                 _check(path)
             self._file = _connect(path)
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:  # its own text may name the file that is made beside
+            raise StateError(f"{path}: {error.strerror or error}") from error
+        except sqlite3.Error as error:
             raise StateError(f"{path}: {error}") from error
         try:
             self._file.execute("PRAGMA journal_mode=WAL")

@@ -396,6 +396,13 @@ def test_a_commit_that_fails_says_so_and_undoes_itself(start: Open, path: Path) 
         process.commit()
 
 
+def test_a_folder_that_is_not_there_is_told_by_the_name_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "state.db"
+    with pytest.raises(StateError) as error:
+        Store(str(path), {"kept": {}}, born=0)
+    assert str(error.value) == f"{path}: No such file or directory"
+
+
 # --- digests
 
 
