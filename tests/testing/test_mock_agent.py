@@ -447,6 +447,27 @@ def test_a_scenario_with_mistakes_is_refused_before_anything_starts():
         MockAgent({"turns": [{"steps": 3}]})
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"seed": "seven"}, TypeError, "seed: this has to be an integer, not 'seven'"),
+        ({"speed": "fast"}, TypeError, "speed: this has to be a number, not 'fast'"),
+        ({"speed": -1}, ValueError, "speed: this has to be a number from 0 on, not -1"),
+        ({"speed": float("nan")}, ValueError, "speed: this has to be a number from 0 on, not nan"),
+        ({"scenario": 5}, TypeError, "a scenario is a name, a path, YAML text or a mapping, not 5"),
+    ],
+)
+def test_what_cannot_be_played_with_is_refused_before_anything_starts(options, error, text):
+    with pytest.raises(error, match=f"^{text}$"):
+        MockAgent(**options)
+
+
+def test_one_rule_may_be_allowed_without_a_list_and_allows_no_more_than_that():
+    with MockAgent(SCENARIO, allow="ACP-CANCEL-*") as mock, StdioClient(mock.stdio_command) as client:
+        client.ask("session/list")
+        assert mock.report()["failed"] is True
+
+
 def test_a_mistake_of_the_mock_is_not_blamed_on_the_client():
     with MockAgent(SCENARIO) as mock:
         mock._troupe.host.taps.note("bug", error="RuntimeError: oh")
