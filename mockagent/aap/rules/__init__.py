@@ -4,7 +4,7 @@ One small class a rule; the engine is `watch.audit`. A rule stands here only if 
 under every interleaving of requests in flight.
 """
 
-from mockagent.aap.rules import requests, tools
+from mockagent.aap.rules import content, requests, tools
 from mockagent.aap.rules.book import RULES
 
-__all__ = ["RULES", "requests", "tools"]
+__all__ = ["RULES", "content", "requests", "tools"]
