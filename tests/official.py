@@ -1,6 +1,6 @@
 """The official ACP v1 schema as a judge of single messages.
 
-The schema comes with the npm package `@agentclientprotocol/sdk`, which `npm ci --prefix tests/interop` installs. What a
+The schema comes with the npm package `@agentclientprotocol/sdk`, which `npm install --prefix tests/interop` installs. What a
 message means beside the others is `tests.transcript`'s business; nothing here knows mockagent.
 """
 
@@ -29,7 +29,7 @@ FREE = frozenset({"_meta", "rawInput", "rawOutput", "data", "content", "requeste
 
 def missing(what: str) -> NoReturn:
     """Something of npm is not here: skips the test, or fails it where it has to run."""
-    reason = f"{what}; `npm ci --prefix tests/interop` with Node 22.13 or newer brings it"
+    reason = f"{what}; `npm install --prefix tests/interop` with Node 22.13 or newer brings it"
     if os.environ.get(REQUIRE_NODE) == "1":
         pytest.fail(reason)
     pytest.skip(reason)
