@@ -1,7 +1,7 @@
 """The official ACP v1 schema as a judge of single messages.
 
-The schema comes with the npm package `@agentclientprotocol/sdk`, which `npm install --prefix tests/interop` installs. What a
-message means beside the others is `tests.transcript`'s business; nothing here knows mockagent.
+The schema comes with the npm package `@agentclientprotocol/sdk`, which `npm install --prefix tests/interop` installs.
+What a message means beside the others is `tests.transcript`'s business; nothing here knows mockagent.
 """
 
 from __future__ import annotations
