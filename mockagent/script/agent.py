@@ -322,11 +322,6 @@ class Agent:
         """Whether a turn runs in the session."""
         return bool(self._turns.get(session.id))
 
-    def turn(self, session: Session) -> Run | None:
-        """The turn that runs in the session, the last one if there are several."""
-        turns = self._turns.get(session.id)
-        return turns[-1] if turns else None
-
     def run_of(self, session: Session, out: Output) -> Run | None:
         """The turn that speaks to this output, or None."""
         for run in self._turns.get(session.id, ()):

@@ -23,11 +23,6 @@ Fill = Callable[[model.Step], Any]
 """The payload of a step, with its placeholders filled."""
 
 
-def turns_of(steps: Sequence[model.Step]) -> int:
-    """How many prompts a written history holds."""
-    return sum(step.verb == "user" for step in steps)
-
-
 class _Recall:
     """Turns the steps of a history into entries."""
 

@@ -117,7 +117,7 @@ def test_a_branch_that_ends_lets_the_others_park() -> None:
 
 def test_a_parked_turn_goes_on_with_another_output() -> None:
     theatre, session, first = prompted(f"{CLIENT}, {{say: on}}")
-    [run] = [theatre.agent.turn(session)]
+    run = theatre.agent.run_of(session, first)
     assert run is not None
     run.attach(None)
     theatre.run()
