@@ -7,14 +7,14 @@ has damaged or kept back are not shown to it, and where the client cannot know w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mockagent.message import Burst, Direction, Fate, Message, Peer, Protocol, Transport
 from mockagent.script.match import glob
 from mockagent.watch.entries import printable
 from mockagent.watch.kinds import KindTable
 from mockagent.watch.redact import Redactor
-from mockagent.watch.rule import Breach, Check, Rule, Tally
+from mockagent.watch.rule import Breach, Check, Rule, Scope, Tally, Unknown, W, Witness, watches
 from mockagent.watch.shown import SHOWN, Shown, show
 
 #: Effects after which the message is still the same to the client.
@@ -29,22 +29,68 @@ CONNECTIONS: Final = 2000
 LET_GO: Final = 50_000
 
 
+class _Part:
+    """A rule, or a witness that rules consult: whose instances look at messages.
+
+    Attributes:
+        shared: one instance serves everybody, as it has nothing to remember.
+    """
+
+    __slots__ = ("kind_of", "rules", "scope", "shared", "tally", "watches")
+
+    def __init__(self, kind_of: type[Witness], scope: Scope, rules: list[Rule], tally: Tally | None = None) -> None:
+        self.kind_of = kind_of
+        self.scope = scope
+        self.rules = rules
+        self.tally = tally
+        self.watches = list(watches(kind_of, rules[0].on if tally is not None else ()))
+        self.shared = (
+            tally is not None
+            and kind_of.start is Witness.start
+            and kind_of.ended is Witness.ended
+            and all(what != "sent" for what, _, _ in self.watches)
+        )
+
+    def applies(self, peer: Peer) -> bool:
+        """Whether there is anything to look at on a connection."""
+        return any(
+            rule.protocol == peer.protocol and (not rule.transports or peer.transport in rule.transports)
+            for rule in self.rules
+        )
+
+    def make(self, audit: Audit, peer: Peer, session: str | None) -> Witness:
+        """One more instance."""
+        if self.tally is None:
+            return self.kind_of(audit, peer, session)
+        return cast("type[Check]", self.kind_of)(audit, self.tally, peer, session)
+
+
 class _Table:
-    """Who watches what, for the rules that apply to one protocol over one transport."""
+    """Who watches what, for the parts that apply to one protocol over one transport."""
 
     __slots__ = ("got", "noted", "sent", "unreadable")
 
-    def __init__(self, rules: Iterable[tuple[int, Rule]]) -> None:
+    def __init__(self, parts: Iterable[tuple[int, _Part]]) -> None:
         self.got: KindTable[tuple[int, str]] = KindTable()
         self.sent: KindTable[tuple[int, str]] = KindTable()
         self.noted: KindTable[tuple[int, str]] = KindTable()
         self.unreadable: KindTable[tuple[int, str]] = KindTable()
-        for number, rule in rules:
-            for what, kind, name in rule.watches():
+        for number, part in parts:
+            for what, kind, name in part.watches:
                 getattr(self, what).add(kind, (number, name))
 
 
-_Checks = dict[tuple[int, str | None], Check]
+_Checks = dict[tuple[int, str | None], Witness]
+
+
+def _parts(rules: Iterable[Rule], tallies: dict[str, Tally]) -> list[_Part]:
+    """The witnesses first: they see a message before the rules that consult them."""
+    asking: dict[type[Witness], list[Rule]] = {}
+    for rule in rules:
+        for kind_of in rule.check.knows:
+            asking.setdefault(kind_of, []).append(rule)
+    witnesses = [_Part(kind_of, kind_of.scope, some) for kind_of, some in asking.items()]
+    return witnesses + [_Part(rule.check, rule.scope, [rule], tallies[rule.id]) for rule in rules]
 
 
 class Audit:
@@ -57,14 +103,17 @@ class Audit:
     """
 
     def __init__(self, rules: Iterable[Rule], allow: Iterable[str] = (), redact: Redactor | None = None) -> None:
-        self._rules = list(rules)
+        rules = list(rules)
         self._allow = tuple(allow)
         self._redact = redact or Redactor()
-        self.tallies = {rule.id: Tally(rule) for rule in self._rules}
+        self.tallies = {rule.id: Tally(rule) for rule in rules}
         #: what rules stumbled over: an error of ours, never of the client
         self.problems: list[str] = []
         #: grows with every breach
         self.changes = 0
+        self._parts = _parts(rules, self.tallies)
+        self._witnesses = {part.kind_of: number for number, part in enumerate(self._parts) if part.tally is None}
+        self._shared: dict[int, Witness] = {}
         self._tables: dict[tuple[Protocol, Transport], _Table] = {}
         self._checks: dict[str, _Checks] = {}
         self._across: _Checks = {}
@@ -146,7 +195,7 @@ class Audit:
         if watchers := self._table(peer).noted.find(event):
             self._now = (Message(event, detail, peer, session=session), "in")  # what a breach shows
             for number, name in watchers:
-                self._call(self._check(number, peer, session), name, detail)
+                self._call(number, self._check(number, peer, session), name, detail)
             self._now = None
         if event == "closed":
             self._drop(peer.id)
@@ -164,11 +213,22 @@ class Audit:
         """See `Tap`."""
         for peer_id in list(self._checks):
             self._drop(peer_id)
-        for check in self._across.values():
-            self._call(check, "ended")
+        for (number, _), check in self._across.items():
+            self._call(number, check, "ended")
         self._across.clear()
 
     # --- what checks ask
+
+    def witness(self, kind_of: type[W], peer: Peer, session: str | None) -> W:
+        """The instance of a witness that is concerned.
+
+        Raises:
+            Unknown: there is none any more, or it sees nothing.
+        """
+        witness = self._check(self._witnesses[kind_of], peer, session)
+        if witness is None or witness.blind:
+            raise Unknown
+        return cast("W", witness)
 
     def shown(self, message: Message | Burst) -> Shown:
         """A message in its small form; its line is the one that is looked at."""
@@ -206,64 +266,80 @@ class Audit:
         table = self._tables.get(key)
         if table is None:
             table = self._tables[key] = _Table(
-                (number, rule)
-                for number, rule in enumerate(self._rules)
-                if rule.protocol == peer.protocol and (not rule.transports or peer.transport in rule.transports)
+                (number, part) for number, part in enumerate(self._parts) if part.applies(peer)
             )
         return table
 
     def _look(self, message: Message, direction: Direction, watchers: tuple[tuple[int, str], ...]) -> None:
         self._now = (message, direction)
         for number, name in watchers:
-            self._call(self._check(number, message.peer, message.session), name, message)
+            self._call(number, self._check(number, message.peer, message.session), name, message)
         self._now = None
 
     def _spoil(self, message: Message, watchers: tuple[tuple[int, str], ...]) -> None:
         for number in dict.fromkeys(number for number, _ in watchers):
-            self._call(self._check(number, message.peer, message.session), "damaged", message)
+            self._call(number, self._check(number, message.peer, message.session), "damaged", message)
 
-    def _check(self, number: int, peer: Peer, session: str | None) -> Check | None:
-        """The instance that is concerned; None when the rule is about sessions and the message belongs to none."""
-        rule = self._rules[number]
-        key = (number, session if rule.scope in ("session", "shared_session") else None)
-        if key[1] is None and rule.scope in ("session", "shared_session"):
+    def _check(self, number: int, peer: Peer, session: str | None) -> Witness | None:
+        """The instance that is concerned; None when it is about sessions and the message belongs to none."""
+        part = self._parts[number]
+        of_session = part.scope in ("session", "shared_session")
+        key = (number, session if of_session else None)
+        if key[1] is None and of_session:
             return None
-        if rule.scope in ("peer", "session"):
-            checks = self._checks.get(peer.id)
+        check: Witness | None
+        if part.shared:
+            check = self._shared.get(number) or self._shared.setdefault(number, part.make(self, peer, None))
+            check.session = key[1]
+        elif part.scope in ("peer", "session"):
+            checks = self._of(peer)
             if checks is None:
-                if peer.id in self._gone:
-                    return None
-                while len(self._checks) >= CONNECTIONS:
-                    oldest = next(iter(self._checks))
-                    self._forget(oldest)
-                    self._let_go(oldest)
-                checks = self._checks[peer.id] = {}
-        else:
-            checks = self._across
-        check = checks.get(key)
-        if check is None:
-            owner = peer.id if rule.scope == "session" else None
-            if key[1] is not None and (owner, key) in self._gone:
                 return None
-            if key[1] is not None and len(checks) >= WATCHED:
-                first = next(key for key in checks if key[1] is not None)
-                del checks[first]
-                self._let_go((owner, first))
-            check = checks[key] = rule.check(self, self.tallies[rule.id], peer, key[1])
-        check.peer = peer
+            check = checks.get(key) or self._begin(part, checks, key, peer)
+        else:
+            check = self._across.get(key) or self._begin(part, self._across, key, peer)
+        if check is not None:
+            check.peer = peer
         return check
 
-    def _call(self, check: Check | None, name: str, *arguments: Any) -> None:
+    def _of(self, peer: Peer) -> _Checks | None:
+        """What watches a connection; None when that was let go."""
+        checks = self._checks.get(peer.id)
+        if checks is None:
+            if peer.id in self._gone:
+                return None
+            while len(self._checks) >= CONNECTIONS:
+                oldest = next(iter(self._checks))
+                self._forget(oldest)
+                self._let_go(oldest)
+            checks = self._checks[peer.id] = {}
+        return checks
+
+    def _begin(self, part: _Part, checks: _Checks, key: tuple[int, str | None], peer: Peer) -> Witness | None:
+        """A new instance; None when there was one for the session that was let go."""
+        owner = peer.id if part.scope == "session" else None
+        if key[1] is not None and (owner, key) in self._gone:
+            return None
+        if key[1] is not None and len(checks) >= WATCHED:
+            first = next(key for key in checks if key[1] is not None)
+            del checks[first]
+            self._let_go((owner, first))
+        check = checks[key] = part.make(self, peer, key[1])
+        return check
+
+    def _call(self, number: int, check: Witness | None, name: str, *arguments: Any) -> None:
         if check is None or check.blind:
             return
         try:
             getattr(check, name)(*arguments)
+        except Unknown:
+            pass
         except Exception as error:  # a rule must not be able to end the play
-            check.blind = True
+            part = self._parts[number]
+            check.blind = not part.shared
             if len(self.problems) < KEPT:
-                self.problems.append(
-                    f"rule {check._tally.rule.id} stumbled at line {self._line}: {type(error).__name__}: {error}"
-                )
+                who = f"rule {part.rules[0].id}" if part.tally is not None else part.kind_of.__name__
+                self.problems.append(f"{who} stumbled at line {self._line}: {type(error).__name__}: {error}")
 
     def _passed(self, peer: Peer, message: Message | Burst) -> None:
         """The message becomes the last one of its connection, and the one after for what waits for that."""
@@ -283,8 +359,8 @@ class Audit:
         return show(message, line, self._redact)
 
     def _drop(self, peer_id: str) -> None:
-        for check in self._checks.get(peer_id, {}).values():
-            self._call(check, "ended")
+        for (number, _), check in self._checks.get(peer_id, {}).items():
+            self._call(number, check, "ended")
         self._forget(peer_id)
         self._gone.pop(peer_id, None)
 

@@ -136,26 +136,28 @@ def unreadable(function: F) -> F:
     return _watching("unreadable", ("*",))(function)
 
 
-class Check:
-    """A rule at work: one instance for each connection, or each session, as the rule's scope says.
+class Witness:
+    """Watches a connection or a session for all rules that want to know the same: they name its class in `knows`, and
+    `consult` it.
 
     Subclasses set their state up in `start`, and mark methods with `got`, `sent`, `noted`, `unreadable`. Such a method
     may raise on data of an unexpected shape: that ends this instance unjudged, and is named in the report.
 
     Attributes:
-        tolerant: a damaged message of a kind that the rule watches is passed over; see `damaged`.
-        about: what the rule says of itself (`Rule.about`).
+        tolerant: a damaged message of a kind that is watched is passed over; see `damaged`.
+        scope: what one instance stands for; of a check, its rule says so.
+        blind: nothing more is seen, and nothing judged by it.
         peer: the connection of the message that is looked at.
         session: the session, in the two scopes of sessions.
     """
 
     tolerant: ClassVar[bool] = False
+    scope: ClassVar[Scope] = "peer"
 
-    __slots__ = ("__dict__", "_audit", "_tally", "blind", "peer", "session")
+    __slots__ = ("__dict__", "_audit", "blind", "peer", "session")
 
-    def __init__(self, audit: Audit, tally: Tally, peer: Peer, session: str | None) -> None:
+    def __init__(self, audit: Audit, peer: Peer, session: str | None) -> None:
         self._audit = audit
-        self._tally = tally
         self.peer = peer
         self.session = session
         self.blind = False
@@ -164,19 +166,57 @@ class Check:
     def start(self) -> None:
         """Sets up the state."""
 
-    @property
-    def about(self) -> Any:
-        """What tells this rule from others of the same class."""
-        return self._tally.rule.about
-
     def damaged(self, message: Message) -> None:
-        """A message of a kind that the rule watches left damaged. Unless a subclass knows better, the instance stops
-        judging, because client and rule no longer know the same."""
+        """A message of a kind that is watched left damaged. Unless a subclass knows better, the instance sees nothing
+        any more, because client and rule no longer know the same."""
         if not self.tolerant:
             self.blind = True
 
     def ended(self) -> None:
         """The connection has ended, or the process is about to. What is open then is seldom a breach."""
+
+    def keep(self, message: Message) -> Shown:
+        """The message that is looked at, in the small form in which a breach may show it later."""
+        return self._audit.shown(message)
+
+
+W = TypeVar("W", bound=Witness)
+
+
+class Unknown(Exception):
+    """What a check wanted to know cannot be known; whatever it was about to judge stays unjudged."""
+
+
+class Check(Witness):
+    """A rule at work: one instance for each connection, or each session, as the rule's scope says.
+
+    A class without `start` has no state. If it also looks at nothing but what comes in, one instance serves everybody.
+
+    Attributes:
+        knows: the witnesses that it consults. They see a message before it does.
+        about: what the rule says of itself (`Rule.about`).
+    """
+
+    knows: ClassVar[tuple[type[Witness], ...]] = ()
+
+    __slots__ = ("_tally",)
+
+    def __init__(self, audit: Audit, tally: Tally, peer: Peer, session: str | None) -> None:
+        self._tally = tally
+        super().__init__(audit, peer, session)
+
+    @property
+    def about(self) -> Any:
+        """What tells this rule from others of the same class."""
+        return self._tally.rule.about
+
+    def consult(self, witness: type[W]) -> W:
+        """The witness for the message that is looked at.
+
+        Raises:
+            Unknown: it sees nothing any more. The engine takes that as "not judged", so nobody has to catch it.
+        """
+        return self._audit.witness(witness, self.peer, self.session)
 
     def met(self) -> None:
         """The client kept the rule where it could have broken it."""
@@ -191,9 +231,21 @@ class Check:
         """
         self._audit.breach(self, self._tally, why, shown)
 
-    def keep(self, message: Message) -> Shown:
-        """The message that is looked at, in the small form in which a breach may show it later."""
-        return self._audit.shown(message)
+
+def watches(kind_of: type[Witness], on: tuple[str, ...] = ()) -> Iterator[tuple[Sense, str, str]]:
+    """What a class looks at: in which way, the kind (or event, or a glob), and the name of the method that is told.
+
+    Args:
+        kind_of: the class.
+        on: the kinds that `ON` stands for.
+    """
+    members: dict[str, Any] = {}
+    for base in reversed(kind_of.__mro__):  # what a subclass defines anew counts
+        members.update(vars(base))
+    for name, member in members.items():
+        for what, kind in getattr(member, "watches", ()):
+            for one in on if kind == ON else (kind,):
+                yield what, one, name
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,14 +278,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     about: Any = None
 
     def watches(self) -> Iterator[tuple[Sense, str, str]]:
-        """What it looks at: in which way, the kind (or event, or a glob), and the name of the method that is told."""
-        members: dict[str, Any] = {}
-        for kind_of in self.check.__mro__[-3::-1]:  # without `object` and `Check`; what a subclass defines anew counts
-            members.update(vars(kind_of))
-        for name, member in members.items():
-            for what, kind in getattr(member, "watches", ()):
-                for one in self.on if kind == ON else (kind,):
-                    yield what, one, name
+        """What decides it: what its check looks at, and before that the witnesses of it; see `watches`."""
+        for witness in self.check.knows:
+            yield from watches(witness)
+        yield from watches(self.check, self.on)
 
 
 class Rulebook:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from mockagent.message import Burst, Fate, Message, Peer
 from mockagent.watch.audit import CONNECTIONS, KEPT, WATCHED, Audit
 from mockagent.watch.redact import Redactor
-from mockagent.watch.rule import Check, Rulebook, got, noted, sent, unreadable
+from mockagent.watch.rule import Check, Rulebook, Witness, got, noted, sent, unreadable
 from mockagent.watch.shown import SHOWN, Shown
 
 STDIO = Peer("c1", "acp", "stdio")
@@ -338,15 +338,90 @@ def test_a_rule_that_stumbles_is_named_and_judges_no_more() -> None:
 
     @rules.rule("TOY-BUG-01", "MUST", "A client sends names.", source="toys#5")
     class Bug(Check):
+        def start(self) -> None:
+            self.names: list[str] = []
+
         @got("name")
         def named(self, message: Message) -> None:
-            if not message.data["name"]:
+            self.names.append(message.data["name"])
+            if not self.names[-1]:
                 self.broken("an empty name")
 
     audit = Audit(rules)
     play(audit, came("name"), came("name", name=""))
     assert audit.problems == ["rule TOY-BUG-01 stumbled at line 1: KeyError: 'name'"]
     assert not audit.failed
+
+
+def test_a_rule_that_remembers_nothing_stumbles_over_one_message_only_and_knows_whose_the_next_is() -> None:
+    rules = Rulebook("acp", version=1)
+
+    @rules.rule("TOY-BUG-01", "MUST", "A client sends names.", source="toys#5")
+    class Bug(Check):
+        @got("name")
+        def named(self, message: Message) -> None:
+            if not message.data["name"]:
+                self.broken("an empty name")
+
+    audit = Audit(rules)
+    play(audit, came("name"), came("name", WEB, name=""), came("name", name=""))
+    assert audit.problems == ["rule TOY-BUG-01 stumbled at line 1: KeyError: 'name'"]
+    assert [breach.peer for breach in audit.breaches] == ["c2", "c1"]
+
+
+class Giver(Witness):
+    """Counts gifts."""
+
+    made: ClassVar[int] = 0
+
+    def start(self) -> None:
+        type(self).made += 1
+        self.gifts = 0
+
+    @sent("gift")
+    def given(self, message: Message) -> None:
+        self.gifts += 1
+
+
+def grateful() -> Rulebook:
+    """Two rules that consult one witness, and one of them before the gift has been seen by any other rule."""
+    rules = Rulebook("acp", version=1)
+
+    class Thanks(Check):
+        knows = (Giver,)
+
+        @got("thanks")
+        def thanked(self, message: Message) -> None:
+            if self.consult(Giver).gifts >= self.about:
+                self.met()
+            else:
+                self.broken(f"it had {self.consult(Giver).gifts}")
+
+    rules.add("TOY-THANKS-01", "MUST", "Thanks are for a gift.", Thanks, source="toys#1", about=1)
+    rules.add("TOY-THANKS-02", "MUST", "Thanks are for two gifts.", Thanks, source="toys#2", about=2)
+    return rules
+
+
+def test_rules_consult_one_witness_for_each_connection() -> None:
+    Giver.made = 0
+    audit = Audit(grateful())
+    play(audit, left("gift"), left("gift", WEB), left("gift", WEB), came("thanks"), came("thanks", WEB))
+    assert {id: (tally.met, tally.broken) for id, tally in audit.tallies.items()} == {
+        "TOY-THANKS-01": (2, 0),
+        "TOY-THANKS-02": (1, 1),
+    }
+    assert Giver.made == 2
+
+
+def test_nothing_is_judged_by_a_witness_that_saw_something_damaged_or_lost() -> None:
+    audit = Audit(grateful())
+    gift = left("gift")
+    gift.damaged = ("truncate",)
+    audit.saw(gift, "out", Fate.DAMAGED)
+    play(audit, left("gift", WEB))
+    audit.lost(WEB, 1)
+    play(audit, came("thanks"), came("thanks", WEB))
+    assert (audit.problems, audit.failed, audit.tallies["TOY-THANKS-01"].met) == ([], False, 0)
 
 
 def test_an_id_is_given_once() -> None:

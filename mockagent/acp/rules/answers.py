@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mockagent.acp.rules.book import ORDERED, RULES, at, error_code, is_result, params, word
+from mockagent.acp.rules.book import ORDERED, RULES, Client, at, error_code, is_result, word
 from mockagent.message import Message
 from mockagent.watch.rule import ON, Check, got, noted, sent
 from mockagent.watch.shown import Shown
@@ -106,20 +106,17 @@ class AnswersTheUnknown(Check):
     """Judged when the client ends the connection in order, for requests ahead of one that it did answer: those it had
     read. Only requests are looked at that need neither a user nor time: extensions, and what was not advertised."""
 
+    knows = (Client,)
+
     def start(self) -> None:
-        self.able: Any = None
         self.open: dict[Any, Shown] = {}
         self.order: dict[Any, int] = {}
         self.read = -1
 
-    @got("initialize")
-    def introduced(self, message: Message) -> None:
-        self.able = params(message).get("clientCapabilities")
-
     @sent("request:*")
     def asked(self, message: Message) -> None:
         self.order[message.id] = len(self.order)
-        if not _has(self.able, message):
+        if not _has(self.consult(Client), message):
             self.open[message.id] = self.keep(message)
 
     @got("answer:*")
@@ -152,27 +149,21 @@ _NEEDS: Final[dict[str, tuple[str, ...]]] = {
 """Methods of clients, with the capability that a client advertises for each."""
 
 
-def _has(able: Any, message: Message) -> bool:
+def _has(client: Client, message: Message) -> bool:
     path = _NEEDS.get(message.method)
-    return path is not None and (not path or bool(at(able, *path)))
+    return path is not None and (not path or client.has(*path))
 
 
 class HasWhatItAdvertises(Check):
     """A method is not unknown to a client that has to have it, or has advertised it; `about` is the capability."""
 
+    knows = (Client,)
     tolerant = True
-
-    def start(self) -> None:
-        self.able = not self.about
-
-    @got("initialize")
-    def introduced(self, message: Message) -> None:
-        value = at(params(message), "clientCapabilities", *self.about)
-        self.able = not self.about or (value is not None and value is not False)
 
     @got(ON)
     def answered(self, message: Message) -> None:
-        if not self.able or not message.kind.removeprefix("answer:"):
+        able = not self.about or self.consult(Client).has(*self.about)
+        if not able or not message.kind.removeprefix("answer:"):
             return
         if error_code(message) == METHOD_NOT_FOUND:
             self.broken(f"it does not know {message.method}", message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mockagent.message import Message, Transport
-from mockagent.watch.rule import Check, Rulebook, sent
+from mockagent.watch.rule import Check, Rulebook, Unknown, Witness, got, sent
 from mockagent.watch.shown import Shown
 
 RULES: Final = Rulebook("acp", version=1)
@@ -56,21 +56,60 @@ def word(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-class Introduced(Check):
-    """Knows what the agent has told of itself. A connection that speaks another version is not judged by it."""
+class Agent(Witness):
+    """What the agent has told of itself. A connection that speaks another version is not judged by it."""
 
     def start(self) -> None:
-        self.agent: dict[str, Any] | None = None
+        self.result: dict[str, Any] | None = None
         self.told: list[Shown] = []
 
     @sent("reply:initialize")
     def introduced(self, message: Message) -> None:
         result = at(message.data, "result")
         if isinstance(result, dict):
-            self.agent = result
+            self.result = result
             self.told = [self.keep(message)]
             if result.get("protocolVersion") != 1:
                 self.blind = True
+
+
+class Client(Witness):
+    """What the client has told of itself."""
+
+    def start(self) -> None:
+        self.capabilities: Any = None
+
+    @got("initialize")
+    def introduced(self, message: Message) -> None:
+        self.capabilities = params(message).get("clientCapabilities")
+
+    def has(self, *path: str) -> bool:
+        """Whether it advertised something: by true, or by an object."""
+        value = at(self.capabilities, *path)
+        return value is not None and value is not False
+
+
+class Introduced(Check):
+    """Judges by what the agent has told of itself, once it has."""
+
+    knows = (Agent,)
+
+    @property
+    def agent(self) -> dict[str, Any]:
+        """The result of initialize.
+
+        Raises:
+            Unknown: there is none yet.
+        """
+        result = self.consult(Agent).result
+        if result is None:
+            raise Unknown
+        return result
+
+    @property
+    def told(self) -> list[Shown]:
+        """The message in which that stands."""
+        return self.consult(Agent).told
 
     def supports(self, *path: str) -> bool:
         """Whether the agent advertised something: by true, or by an object."""

@@ -173,8 +173,6 @@ class StopsAtAnotherVersion(Check):
 class NamesAnOfferedMethod(Introduced):
     @got("authenticate")
     def called(self, message: Message) -> None:
-        if self.agent is None:
-            return
         wanted = params(message).get("methodId")
         offered = [at(method, "id") for method in items(self.agent.get("authMethods"))]
         if wanted in offered:
@@ -193,8 +191,6 @@ class NamesAnOfferedMethod(Introduced):
 class RunsTerminalMethodsItself(Introduced):
     @got("authenticate")
     def called(self, message: Message) -> None:
-        if self.agent is None:
-            return
         wanted = params(message).get("methodId")
         kinds = [at(one, "type") for one in items(self.agent.get("authMethods")) if at(one, "id") == wanted]
         if "terminal" in kinds:
@@ -211,8 +207,6 @@ class Gated(Introduced):
 
     @got(ON)
     def called(self, message: Message) -> None:
-        if self.agent is None:
-            return
         if self.supports("agentCapabilities", *self.about):
             self.met()
         else:
@@ -242,7 +236,7 @@ class GatesDirectories(Introduced):
 
     @got("session/new", "session/load", "session/resume")
     def called(self, message: Message) -> None:
-        if self.agent is None or not params(message).get("additionalDirectories"):
+        if not params(message).get("additionalDirectories"):
             return
         if self.supports("agentCapabilities", "sessionCapabilities", "additionalDirectories"):
             self.met()
@@ -256,7 +250,7 @@ class GatedServers(Introduced):
     @got("session/new", "session/load", "session/resume")
     def called(self, message: Message) -> None:
         servers = items(params(message).get("mcpServers"))
-        if self.agent is None or not any(at(server, "type") == self.about for server in servers):
+        if not any(at(server, "type") == self.about for server in servers):
             return
         if self.supports("agentCapabilities", "mcpCapabilities", self.about):
             self.met()

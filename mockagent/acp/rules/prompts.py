@@ -26,7 +26,7 @@ class GatedContent(Introduced):
     @got("session/prompt")
     def prompted(self, message: Message) -> None:
         kind, capability = self.about
-        if self.agent is None or not any(at(block, "type") == kind for block in _blocks(message)):
+        if not any(at(block, "type") == kind for block in _blocks(message)):
             return
         if self.supports("agentCapabilities", "promptCapabilities", capability):
             self.met()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mockagent.acp.rules.answers import METHOD_NOT_FOUND, PERMISSION
-from mockagent.acp.rules.book import ORDERED, RULES, at, error_code, is_result, items, params, word
+from mockagent.acp.rules.book import ORDERED, RULES, Client, at, error_code, is_result, items, params, word
 from mockagent.message import Message
 from mockagent.watch.rule import Check, got, sent
 from mockagent.watch.shown import Shown
@@ -284,18 +284,15 @@ def _form_problem(schema: dict[str, Any], content: dict[str, Any]) -> str | None
 class RefusesOtherModes(Check):
     """A client that has no elicitation at all need not know the method."""
 
-    def start(self) -> None:
-        self.modes: set[str] = set()
-        self.other: dict[Any, Shown] = {}
+    knows = (Client,)
 
-    @got("initialize")
-    def introduced(self, message: Message) -> None:
-        able = at(params(message), "clientCapabilities", "elicitation")
-        self.modes = {mode for mode in ("form", "url") if at(able, mode) is not None}
+    def start(self) -> None:
+        self.other: dict[Any, Shown] = {}
 
     @sent("request:elicitation/create")
     def asked(self, message: Message) -> None:
-        if self.modes and params(message).get("mode") not in self.modes:
+        modes = [mode for mode in ("form", "url") if self.consult(Client).has("elicitation", mode)]
+        if modes and params(message).get("mode") not in modes:
             self.other[message.id] = self.keep(message)
 
     @got("answer:elicitation/create")
@@ -313,17 +310,14 @@ class RefusesOtherModes(Check):
 class HasItsModes(Check):
     """A mode of elicitation that was advertised is known; `about` is the mode."""
 
-    def start(self) -> None:
-        self.able = False
-        self.asked: dict[Any, Shown] = {}
+    knows = (Client,)
 
-    @got("initialize")
-    def introduced(self, message: Message) -> None:
-        self.able = at(params(message), "clientCapabilities", "elicitation", self.about) is not None
+    def start(self) -> None:
+        self.asked: dict[Any, Shown] = {}
 
     @sent("request:elicitation/create")
     def ask(self, message: Message) -> None:
-        if self.able and params(message).get("mode") == self.about:
+        if params(message).get("mode") == self.about and self.consult(Client).has("elicitation", self.about):
             self.asked[message.id] = self.keep(message)
 
     @got("answer:elicitation/create")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mockagent.acp.rules.book import RULES, at, is_result, items, params, word
+from mockagent.acp.rules.book import RULES, Client, at, is_result, items, params, word
 from mockagent.message import Message
 from mockagent.watch.rule import Check, got, sent
 
@@ -156,14 +156,11 @@ class ChoosesABoolean(Options):
 class PrefersOptions(Check):
     """A client supports them if it has said so in its capabilities, or has set one before."""
 
-    def start(self) -> None:
-        self.supports = False
-        self.both: set[str | None] = set()
+    knows = (Client,)
 
-    @got("initialize")
-    def introduced(self, message: Message) -> None:
-        if isinstance(at(params(message), "clientCapabilities", "session", "configOptions"), dict):
-            self.supports = True
+    def start(self) -> None:
+        self.has_set_one = False
+        self.both: set[str | None] = set()
 
     @sent(*_OPENED)
     def opened(self, message: Message) -> None:
@@ -174,11 +171,14 @@ class PrefersOptions(Check):
 
     @got("session/set_config_option")
     def set_option(self, message: Message) -> None:
-        self.supports = True
+        self.has_set_one = True
         if message.session in self.both:
             self.met()
 
     @got("session/set_mode")
     def set_mode(self, message: Message) -> None:
-        if self.supports and message.session in self.both:
+        if message.session in self.both and self._supports_them():
             self.broken("the agent has listed an option for the mode too", message)
+
+    def _supports_them(self) -> bool:
+        return self.has_set_one or self.consult(Client).has("session", "configOptions")
