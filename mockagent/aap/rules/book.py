@@ -6,10 +6,10 @@ Several connections of one client may share a session, so what is known here is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from mockagent.message import Message
-from mockagent.watch.rule import Check, Rulebook, got, sent
+from mockagent.watch.rule import Check, Rulebook, Scope, Witness, got, sent
 from mockagent.watch.shown import Shown
 
 RULES: Final = Rulebook("aap", version=3)
@@ -60,11 +60,13 @@ def status(message: Message) -> int:
     return message.http.status if message.http is not None else 0
 
 
-class Roster(Check):
+class Roster(Witness):
     """Knows what `/meta` has told, and which session belongs to which agent.
 
     A client that has never asked for `/meta` may know the agents in another way: it is not judged by what they declare.
     """
+
+    scope: ClassVar[Scope] = "process"
 
     def start(self) -> None:
         self.agents: dict[str, Any] | None = None
@@ -106,18 +108,44 @@ class Roster(Check):
             if len(self.creating) >= REMEMBERED:
                 self.creating.clear()
             self.creating[message.peer.id, message.id] = name
+
+
+class OfAgents(Check):
+    """Judges requests that make a session or begin a turn by what the agent has declared."""
+
+    knows = (Roster,)
+
+    @got(CREATE)
+    def creates(self, message: Message) -> None:
+        name = at(message.data, "agent", "name")
+        if isinstance(name, str):
             self.judge(message, name)
 
     @got(TURN)
     def begins_turn(self, message: Message) -> None:
-        self.judge(message, self.owners.get(message.session or ""))
+        self.judge(message, self.owner(message))
 
     def judge(self, message: Message, agent: str | None) -> None:
-        """Looks at a request that makes a session or begins a turn; `agent` is whose, None when that is not known."""
+        """Looks at a request; `agent` is whose it is, None when that is not known."""
+
+    @property
+    def agents(self) -> dict[str, Any] | None:
+        """What `/meta` said of each agent; None when it was not asked."""
+        return self.consult(Roster).agents
+
+    @property
+    def told(self) -> list[Shown]:
+        """The message in which that stands."""
+        return self.consult(Roster).told
+
+    def owner(self, message: Message) -> str | None:
+        """Whose the session of a message is."""
+        return self.consult(Roster).owners.get(message.session or "")
 
     def info(self, agent: str | None) -> Any:
         """What `/meta` said of an agent; None when it said nothing, or was not asked."""
-        return None if agent is None or self.agents is None else self.agents.get(agent)
+        agents = self.agents
+        return None if agent is None or agents is None else agents.get(agent)
 
     def declares(self, agent: str | None, *path: str) -> bool:
         """Whether an agent declared a capability."""

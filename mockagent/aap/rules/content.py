@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mockagent.aap.rules.book import CREATE, RULES, TURN, Roster, at, blocks, items, word
+from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, at, blocks, items, word
 from mockagent.message import Message
 from mockagent.watch.rule import Check, got
 
@@ -19,7 +19,7 @@ TURN_ROLES: Final = frozenset({"user", "tool", "tool_permission"})
 # --- content
 
 
-class GatedImages(Roster):
+class GatedImages(OfAgents):
     """Images by URL of a kind are sent only if the agent declared that."""
 
     scheme = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mockagent.aap.rules.book import CREATE, RULES, TURN, Roster, at, items, named, word
+from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, at, items, named, word
 from mockagent.message import Message
 from mockagent.watch.rule import Check, got, sent
 
@@ -79,14 +79,15 @@ class NamesAnAgent(Check):
     source=f"{ENDPOINTS}#get-meta",
     scope="process",
 )
-class NamesAListedAgent(Roster):
+class NamesAListedAgent(OfAgents):
     def judge(self, message: Message, agent: str | None) -> None:
-        if self.agents is None or message.session is not None:
+        agents = self.agents
+        if agents is None or message.session is not None:
             return
-        if agent in self.agents:
+        if agent in agents:
             self.met()
         else:
-            self.broken(f"{word(agent)} is none of {', '.join(self.agents)}", *self.told, message)
+            self.broken(f"{word(agent)} is none of {', '.join(agents)}", *self.told, message)
 
 
 @RULES.rule(
@@ -96,7 +97,7 @@ class NamesAListedAgent(Roster):
     source=f"{ENDPOINTS}#post-sessions-id-turns",
     scope="process",
 )
-class KeepsTheAgent(Roster):
+class KeepsTheAgent(OfAgents):
     def judge(self, message: Message, agent: str | None) -> None:
         name = at(message.data, "agent", "name")
         if message.session is None or agent is None:
@@ -107,7 +108,7 @@ class KeepsTheAgent(Roster):
             self.broken(f"the session belongs to {word(agent)}, and the turn named {word(name)}", message)
 
 
-class Chosen(Roster):
+class Chosen(OfAgents):
     """Looks at option values, one by one."""
 
     def judge(self, message: Message, agent: str | None) -> None:
@@ -182,8 +183,9 @@ class SetsStrings(Check):
     scope="process",
 )
 class KeepsPlaceholders(Chosen):
+    tolerant = True  # of a damaged list, it only knows less
+
     def start(self) -> None:
-        super().start()
         self.placeholders: set[tuple[str, str]] = set()
 
     @sent("reply:GET /sessions", "reply:GET /sessions/*")
@@ -215,7 +217,7 @@ class KeepsPlaceholders(Chosen):
     source=f"{ENDPOINTS}#post-sessions",
     scope="process",
 )
-class EnablesListedTools(Roster):
+class EnablesListedTools(OfAgents):
     def judge(self, message: Message, agent: str | None) -> None:
         info = self.info(agent)
         wanted = list(named(at(message.data, "agent", "tools")))
@@ -252,7 +254,7 @@ class NamesToolsApart(Check):
     source=f"{ENDPOINTS}#get-meta",
     scope="process",
 )
-class GatesItsTools(Roster):
+class GatesItsTools(OfAgents):
     def judge(self, message: Message, agent: str | None) -> None:
         if self.info(agent) is None or not items(at(message.data, "tools")):
             return
@@ -326,7 +328,7 @@ class KnowsTheModes(Check):
     source=f"{ENDPOINTS}#get-meta",
     scope="process",
 )
-class AsksForDeclaredModes(Roster):
+class AsksForDeclaredModes(OfAgents):
     """`none` is not judged where the agent declares other modes only: it is the default of the request."""
 
     def judge(self, message: Message, agent: str | None) -> None:
@@ -362,11 +364,11 @@ class NamesTheHistory(Check):
     source=f"{ENDPOINTS}#get-sessions-id-history",
     scope="process",
 )
-class AsksForDeclaredHistories(Roster):
+class AsksForDeclaredHistories(OfAgents):
     @got("GET /sessions/*/history")
     def asked(self, message: Message) -> None:
         kind = message.http.query.get("type") if message.http is not None else None
-        agent = self.owners.get(message.session or "")
+        agent = self.owner(message)
         if self.info(agent) is None or kind not in HISTORIES:
             return
         if self.declares(agent, "history", kind):
