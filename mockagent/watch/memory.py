@@ -15,19 +15,63 @@ import msgspec
 
 from mockagent.message import Burst, Direction, Fate, Message, Peer
 from mockagent.script.match import glob
-from mockagent.watch.entries import Entry, Stamp, head_of, place_of, printable
+from mockagent.watch.entries import Entry, Stamp, place_of, printable, wire_of
 from mockagent.watch.redact import Redactor
 
 _decode = msgspec.json.Decoder().decode
 
 
+class _Line:
+    """A message in little room: it becomes an entry only when somebody looks."""
+
+    __slots__ = (
+        "damaged", "data", "direction", "fate", "http", "kind", "neutral", "origin", "peer", "seq", "session", "text",
+        "time", "wire",
+    )  # fmt: skip
+
+    def __init__(self, time: float, message: Message, direction: Direction, fate: Fate, redact: Redactor) -> None:
+        self.seq = 0
+        self.time = time
+        self.peer = message.peer
+        self.direction = direction
+        self.session = message.session
+        self.kind = message.kind
+        self.neutral = message.neutral
+        self.origin = message.origin
+        self.fate = fate.value if direction == "out" else Fate.INTACT.value
+        self.damaged = message.damaged
+        self.wire = wire_of(message) if message.plan or message.shape is not None else None
+        self.http = None if message.http is None else redact.head(message.http)
+        self.text: bytes | None = None
+        self.data: Any = msgspec.UNSET
+        if message.data is not None or message.raw:
+            try:
+                self.text = redact.text(message)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
+                self.data = message.data
+
+    def entry(self, time: str) -> Entry:
+        entry = Entry(
+            time=time, seq=self.seq, session=self.session, kind=self.kind, origin=self.origin, fate=self.fate,
+            damaged=self.damaged, wire=self.wire or {}, http=self.http, message=self.data, neutral=self.neutral,
+            **place_of(self.peer, self.direction),
+        )  # fmt: skip
+        if self.text is not None:
+            try:
+                entry.message = _decode(self.text)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                entry.text = printable(self.text)
+        return entry
+
+
 class _Block:
     """A burst as one: it becomes entries only when somebody looks."""
 
-    __slots__ = ("common", "first", "lost", "neutral", "texts")
+    __slots__ = ("common", "first", "lost", "neutral", "seq", "texts")
 
     def __init__(self, first: int, common: dict[str, Any], neutral: str, texts: list[bytes]) -> None:
         self.first = first
+        self.seq = first + len(texts) - 1
         self.common = common
         self.neutral = neutral
         self.texts = texts
@@ -54,7 +98,7 @@ class Memory:
         self._redact = redact or Redactor()
         self._limit = limit
         self._stamp = Stamp()
-        self._rows: deque[Entry | _Block] = deque()
+        self._rows: deque[Entry | _Line | _Block] = deque()
         self._kept = 0
         self._seq = 0
         self._changed = threading.Condition()
@@ -79,15 +123,19 @@ class Memory:
 
     def since(self, seq: int) -> list[Entry]:
         """The lines after the one with that number."""
+        rows: list[Entry | _Line | _Block] = []
         with self._changed:
-            rows = list(self._rows)
+            for row in reversed(self._rows):
+                if row.seq <= seq:
+                    break
+                rows.append(row)
+        stamp = Stamp()  # not the mock's: this may be any thread
         found: list[Entry] = []
-        for row in rows:
-            if isinstance(row, Entry):
-                if row.seq > seq:
-                    found.append(row)
-            elif row.first + len(row.texts) > seq:
+        for row in reversed(rows):
+            if isinstance(row, _Block):
                 found.extend(entry for entry in row if entry.seq > seq)
+            else:
+                found.append(_entry_of(row, stamp))
         return found
 
     def requests(self, method: str = "*") -> list[Entry]:
@@ -166,12 +214,7 @@ class Memory:
 
     def saw(self, message: Message, direction: Direction, fate: Fate) -> None:
         """See `Tap`."""
-        entry = self._entry(**head_of(message, direction, fate), neutral=message.neutral)
-        if message.http is not None:
-            entry.http = self._redact.head(message.http)
-        if message.data is not None or message.raw:
-            self._fill(entry, message, direction)
-        self._keep(entry)
+        self._keep(_Line(self._clock(), message, direction, fate, self._redact))
 
     def saw_burst(self, burst: Burst) -> None:
         """See `Tap`."""
@@ -214,7 +257,7 @@ class Memory:
                         taken = min(left, len(row.texts) - row.lost)
                         row.lost += taken
                         left -= taken
-                elif row.direction == "out" and row.peer == peer.id and row.fate not in ("unsent", "lost"):
+                elif _left_for(row, peer) and row.fate not in ("unsent", "lost"):
                     row.fate = "lost"
                     left -= 1
         self.note("lost", peer, None, {"count": count})
@@ -225,30 +268,21 @@ class Memory:
     def _entry(self, **members: Any) -> Entry:
         return Entry(time=self._stamp.iso(self._clock()), **members)
 
-    def _fill(self, entry: Entry, message: Message, direction: Direction) -> None:
-        try:
-            text = self._redact.text(message)
-            entry.message = message.data if direction == "in" and text is message.raw else _decode(text)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
-            if message.raw is None:
-                entry.message = message.data
-            else:
-                entry.text = printable(message.raw)
-
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, row: Entry | _Line) -> None:
         with self._changed:
             self._seq += 1
-            entry.seq = self._seq
-            self._rows.append(entry)
+            row.seq = self._seq
+            self._rows.append(row)
             self._kept += 1
             self._forget()
             self._changed.notify_all()
-        self._tell(entry)
+        if self._subscribers:
+            self._tell(_entry_of(row, self._stamp))
 
     def _forget(self) -> None:
         while self._kept > self._limit and len(self._rows) > 1:
             row = self._rows.popleft()
-            self._kept -= 1 if isinstance(row, Entry) else len(row.texts)
+            self._kept -= len(row.texts) if isinstance(row, _Block) else 1
 
     def _tell(self, entry: Entry) -> None:
         for callback in tuple(self._subscribers):
@@ -260,6 +294,15 @@ class Memory:
             return "nothing"
         shown = ", ".join(kinds[-10:])
         return shown if len(kinds) <= 10 else f"{len(kinds)} messages, the last of them {shown}"
+
+
+def _entry_of(row: Entry | _Line, stamp: Stamp) -> Entry:
+    return row if isinstance(row, Entry) else row.entry(stamp.iso(row.time))
+
+
+def _left_for(row: Entry | _Line, peer: Peer) -> bool:
+    """Whether it is a message that left for a client."""
+    return isinstance(row, _Line) and row.direction == "out" and row.peer is peer
 
 
 def awaited(entry: Entry, method: str) -> bool:
