@@ -21,7 +21,7 @@ from mockagent.faults.interface import Act, Delay, Drop, Hold, Life, Pass, Play,
 from mockagent.message import HttpHead, Message, Peer
 from mockagent.net.channel import Broken, Bytes, Cut, Op, Rate
 from mockagent.net.http_message import Request
-from mockagent.net.http_reply import BodyChannel, Responder
+from mockagent.net.http_reply import BodyChannel, Responder, Successor
 from mockagent.scenario.model import Span
 from mockagent.wire.backstage import Backstage
 
@@ -269,10 +269,10 @@ class Exchange:
         """Set when the client ends its side."""
         return self._responder.disconnected
 
-    async def take_over(self) -> tuple[trio.SocketStream, bytes]:
-        """Hands out the TCP connection and the request, as bytes, with what came behind it."""
-        stream, behind = await self._responder.take_over()
-        return stream, self._request.head() + behind
+    def take_over(self, successor: Successor) -> None:
+        """Says who goes on with the TCP connection; gets the request, as bytes, with what came behind it."""
+        head = self._request.head()
+        self._responder.take_over(lambda stream, behind: successor(stream, head + behind))
 
 
 def _head_of(request: Request) -> HttpHead:

@@ -14,7 +14,7 @@ import trio
 
 from mockagent.acp.connection import Connection
 from mockagent.acp.exchange import Exchange
-from mockagent.message import Burst, Message, Shape
+from mockagent.message import Burst, Message, Peer, Shape
 from mockagent.net.frames import encode_fragments, encode_ping, encode_text, encode_texts
 from mockagent.script.agent import Agent
 from mockagent.wire.backstage import Backstage
@@ -23,7 +23,7 @@ from mockagent.wire.outgoing import Outgoing
 from mockagent.wire.text import cut, escaped
 
 if TYPE_CHECKING:
-    from mockagent.net.http_message import Request
+    from mockagent.net.http_message import HeaderList, Request
     from mockagent.net.http_reply import Responder
 
 CONNECTION_HEADER = "Acp-Connection-Id"
@@ -67,19 +67,17 @@ def _frames(text: bytes, shape: Shape) -> list[bytes]:
 
 
 async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, responder: Responder) -> None:
-    """Plays an agent to one client; returns when the WebSocket has ended.
+    """Lets a client in, to whom an agent is played then.
 
     Args:
         backstage: shared services.
         agent: who plays.
         request: the upgrade request, which has passed `handshake_problem`.
-        responder: hands out the connection.
+        responder: hands over the connection.
 
     Raises:
         Broken: a fault has left the client without an answer.
     """
-    from mockagent.net.websocket import accept_websocket
-
     peer = backstage.peer("acp", "ws")
     id = backstage.connection_id()
     cookie = f"{COOKIE}={id}; Path=/acp; HttpOnly; SameSite=Lax"
@@ -87,15 +85,28 @@ async def serve_websocket(backstage: Backstage, agent: Agent, request: Request, 
     if not await exchange.admit():
         return
     headers = await exchange.upgraded({CONNECTION_HEADER: id, "Set-Cookie": cookie})
-    if headers is None:
-        return
-    stream, head = await exchange.take_over()
+    if headers is not None:
+        exchange.take_over(partial(_play, backstage, agent, peer, headers, address(request)))
+
+
+async def _play(
+    backstage: Backstage,
+    agent: Agent,
+    peer: Peer,
+    headers: HeaderList,
+    address: str,
+    stream: trio.SocketStream,
+    head: bytes,
+) -> None:
+    """Plays the agent; returns when the WebSocket has ended."""
+    from mockagent.net.websocket import accept_websocket
+
     async with accept_websocket(stream, head, extra_headers=headers) as socket:
         line = Line(peer, FrameFramer(), backstage, socket.channel)
         out = Outgoing(peer, backstage, line)
         connection = Connection(backstage, agent, peer, out)
         socket.answers_ping = partial(_answers_ping, backstage, out)
-        stall = backstage.arrive(out, agent=agent.scenario.name, address=address(request))
+        stall = backstage.arrive(out, agent=agent.scenario.name, address=address)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(line.run)

@@ -16,7 +16,7 @@ import trio
 from mockagent.net import sockets
 from mockagent.net.channel import Broken, Cut
 from mockagent.net.http_message import HeaderList, Headers, Limits, Request
-from mockagent.net.http_reply import BodyChannel, Common, Hook, Link, Responder, reason_phrase
+from mockagent.net.http_reply import BodyChannel, Common, Hook, Link, Responder, Successor, reason_phrase
 
 __all__ = [
     "BodyChannel",
@@ -174,6 +174,8 @@ class HttpServer:
                 self._links.add(link)
                 try:
                     await Connection(self, link).run(full)
+                    if link.successor is not None:
+                        await self._hand_over(link, link.successor)
                 finally:
                     self._links.discard(link)
                     for call in link.at_end:
@@ -182,6 +184,15 @@ class HttpServer:
             self.log(f"connection failed: {error!r}")
         finally:
             stream.socket.close()
+
+    async def _hand_over(self, link: Link, successor: Successor) -> None:
+        behind = link.h11.trailing_data[0]
+        del link.h11  # there may be thousands of such connections, and they may last for days
+        try:
+            await successor(link.stream, behind)
+        except Exception as error:
+            if not _only_broken(error):
+                raise
 
 
 class Connection:
@@ -208,7 +219,7 @@ class Connection:
 
     async def _end(self) -> None:
         link = self._link
-        if link.taken:
+        if link.successor is not None:
             return
         if link.ended is None:
             await link.end(Cut())

@@ -6,7 +6,7 @@ and the connection then ends, as its framing cannot be trusted any more. Knows n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 
 import h11
@@ -21,6 +21,8 @@ Hook = Callable[[bytes], Sequence[Op]]
 """Takes the bytes that would be written and returns what is done in their place."""
 Common = Callable[[], HeaderList]
 """Headers for every reply that does not have them already, such as `Date`."""
+Successor = Callable[[trio.SocketStream, bytes], Awaitable[None]]
+"""Goes on with a connection on which no more HTTP is spoken; gets what the client has sent behind the request."""
 
 _CHUNK = 2**16
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
@@ -44,7 +46,7 @@ class Link:
         self.disconnected = trio.Event()
         self.over = False
         """No other exchange may follow on this connection."""
-        self.taken = False
+        self.successor: Successor | None = None
         self.ended: Cut | None = None
         """How our side was ended, if it was."""
         self.at_end: list[Callable[[], None]] = []
@@ -198,13 +200,12 @@ class Responder:
         await self._write(data, hook)
         return self._body
 
-    async def take_over(self) -> tuple[trio.SocketStream, bytes]:
-        """Hands out the connection, with what the client has sent behind the request. It is closed when the handler
-        returns, at the latest."""
+    def take_over(self, successor: Successor) -> None:
+        """Says who goes on with the connection, as soon as the handler has returned: all that belongs to the request
+        can be let go then, however long the connection lasts. When the successor returns, it is closed."""
         self._begin()
-        await self._link.stop_watching()
-        self._link.over = self._link.taken = True
-        return self._link.stream, self._link.h11.trailing_data[0]
+        self._link.over = True
+        self._link.successor = successor
 
     async def finish(self) -> None:
         """Ends a body that the handler has left open."""

@@ -93,7 +93,7 @@ class _Wire(trio.abc.Stream):
     so that a client that does not read can never stop the library's reader.
     """
 
-    def __init__(self, stream: trio.SocketStream, replay: bytes) -> None:
+    def __init__(self, stream: trio.SocketStream, replay: bytes, nursery: trio.Nursery) -> None:
         self.stream = stream
         self.accepted = trio.Event()
         """The handshake is over; the library would lose a message that it saw earlier."""
@@ -108,8 +108,8 @@ class _Wire(trio.abc.Stream):
         head, end, early = replay.partition(b"\r\n\r\n")
         self._head, self._early = head + end, early
         self._reading = trio.Lock()
+        self._nursery = nursery
         self._queue: list[bytes] = []
-        self._work = trio.Event()
         self._idle = trio.Event()
         self._idle.set()
 
@@ -147,25 +147,23 @@ class _Wire(trio.abc.Stream):
         self._queue.append(data)
         if self._idle.is_set():
             self._idle = trio.Event()
-        self._work.set()
+            self._nursery.start_soon(self._send_queued)
 
-    async def run(self) -> None:
-        """Sends what is queued, until it is cancelled or the client is gone."""
+    async def _send_queued(self) -> None:
+        """Sends until nothing is queued. If that fails, nothing is sent any more; the reader finds out by itself."""
+        done = False
         try:
-            while True:
-                await self._work.wait()
-                self._work = trio.Event()
+            while self._queue:
                 async with self.lock:
                     data = b"".join(self._queue)
                     self._queue.clear()
                     if not self.mute:
                         await self.stream.send_all(data)
-                if not self._queue:
-                    self._idle.set()
+            done = True
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader finds out by itself
+            pass
         finally:
-            self.mute = True
+            self.mute = self.mute or not done
             self._idle.set()
 
     async def flushed(self) -> None:
@@ -431,7 +429,7 @@ async def accept_websocket(
     """Accepts a WebSocket; leaving the block closes it, in order if it is still open.
 
     Args:
-        stream: the connection, as `Responder.take_over` handed it out.
+        stream: the connection, as `Responder.take_over` hands it over.
         head: the bytes of the request, as `Request.head` makes them, and whatever was read behind it.
         extra_headers: more headers for the 101 reply.
         subprotocol: one of those that the client proposed, or None.
@@ -442,11 +440,10 @@ async def accept_websocket(
     """
     from trio_websocket import wrap_server_stream
 
-    wire = _Wire(stream, head)
     failure: Exception | None = None
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(wire.run)
+            wire = _Wire(stream, head, nursery)
             try:
                 with trio.move_on_after(_HANDSHAKE_SECONDS):
                     shelter = cast("trio.Nursery", _Shelter(nursery))

@@ -279,8 +279,10 @@ async def test_whoever_takes_over_gets_every_byte_behind_the_request(serve):
     async def handler(request, response):
         assert not response.disconnected.is_set()
         await trio.testing.wait_all_tasks_blocked()  # the watch has read what was pipelined
-        stream, leftover = await response.take_over()
-        await stream.send_all(b"<" + leftover)
+        response.take_over(successor)
+
+    async def successor(stream, behind):
+        await stream.send_all(b"<" + behind)
         while data := await stream.receive_some():
             await stream.send_all(data)
 

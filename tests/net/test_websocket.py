@@ -47,9 +47,12 @@ class Peers:
             if problem:
                 await response.send(problem[0], body=problem[1].encode())
                 return
-            stream, leftover = await response.take_over()
-            async with accept_websocket(stream, request.head() + leftover, **options) as peer:
-                await play(peer)
+
+            async def successor(stream, behind):
+                async with accept_websocket(stream, request.head() + behind, **options) as peer:
+                    await play(peer)
+
+            response.take_over(successor)
 
         return await self.serve(handler)
 
@@ -420,7 +423,7 @@ async def test_a_handler_that_fails_says_so_with_its_close(peers):
     async with connect(served) as client:
         assert await close_reason(client) == (1011, None)
     await served.left_alone()
-    assert served.log == ["GET /: ValueError('no')"]
+    assert served.log == ["connection failed: ValueError('no')"]
 
 
 @pytest.mark.parametrize(
