@@ -192,7 +192,7 @@ class HttpServer:
             await successor(link.stream, behind)
         except Exception as error:
             if not _only_broken(error):
-                raise
+                self.log(f"connection failed: {error!r}")
 
 
 class Connection:
