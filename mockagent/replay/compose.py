@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mockagent.replay.reading import is_call
-from mockagent.replay.walk import MAKES, PROMPT, Call, Piece, Recording
+from mockagent.replay.walk import LIFE, MAKES, PROMPT, Call, Piece, Recording
 
 GAP = 0.005
 """Seconds from which a pause is part of what happened."""
@@ -71,7 +71,7 @@ _ONCE: Plain = {"times": 1, "per": "process"}
 
 def _turn(call: Call, kinds: _Kinds) -> Plain:
     steps = _steps(call.pieces, call.at, call, kinds)
-    if call.reply is None:
+    if not any(piece.what == "replied" for piece in call.pieces):
         steps.append({"hang": True})
     return {"when": dict(_ONCE), "steps": steps}
 
@@ -230,6 +230,8 @@ def _effects(call: Call, recording: Recording) -> Plain:
     wire = {"drop": True} if place == len(call.pieces) else call.pieces[place].wire
     if call.copies > 1 and "drop" not in wire:
         effects["copies"] = call.copies
+    if "drop" in wire:
+        wire = {name: value for name, value in wire.items() if name == "drop" or name in LIFE}
     return effects | wire
 
 

@@ -20,6 +20,8 @@ OPENS_KNOWN = frozenset({"session/load", "session/resume"})
 MAKES = frozenset({"session/new", "session/fork"})
 LIFE = ("stderr", "disconnect", "exit", "stall", "ignore")
 """Effects that leave no trace in the messages."""
+LATE = ("hold", "delay")
+"""Effects that let an answer leave later than it was made."""
 
 
 class Piece(msgspec.Struct, eq=False):
@@ -53,6 +55,7 @@ class Call(msgspec.Struct, eq=False):
         count: which reply of its method that is, when it is played again.
         arrived: `dropped` or `refused` before the mock has looked at it, as the journal says; None: it was handled.
         copies: how often it left, in all.
+        made: the reply was made, and kept back.
         life: what happened to the process or the connection as it came.
     """
 
@@ -65,6 +68,7 @@ class Call(msgspec.Struct, eq=False):
     raw_reply: Any = None
     arrived: Literal["dropped", "refused"] | None = None
     copies: int = 1
+    made: bool = False
     pieces: list[Piece] = []
     life: dict[str, Any] = {}
 
@@ -111,6 +115,7 @@ class _Walker:
         self._running: dict[str | None, Call] = {}
         self._last: dict[str | None, Call] = {}
         self._latest: Call | None = None
+        self._asking: Call | None = None
         self._numbers: dict[str, int] = {}
         self._known: set[str | None] = set()
         self._life: list[tuple[str, dict[str, Any]]] = []
@@ -118,7 +123,9 @@ class _Walker:
     def take(self, line: Line) -> None:
         if line.event is not None:
             self._event(line)
-        elif line.direction == "in":
+            return
+        self._asking = None
+        if line.direction == "in":
             self._in(line)
         else:
             self._out(line)
@@ -173,7 +180,7 @@ class _Walker:
             self.recording.values.stored.add(session)
         elif method == PROMPT:  # the mock refuses it at once, whatever the recording has
             self.recording.ended.append(call)
-        self._open[line.peer, _key(body["id"])] = call
+        self._open[line.peer, _key(body["id"])] = self._asking = call
         self.recording.calls.append(call)
 
     def _notice(self, line: Line, body: dict[str, Any]) -> None:
@@ -257,8 +264,16 @@ class _Walker:
             self._known.add(call.session)
         call.raw_reply = line.body
         call.reply = self.recording.values.template(line.body, _home(call))
-        call.pieces.append(Piece("replied", line.at, kind=f"reply:{call.method}", wire=wire))
         self._answered[line.peer, _key(line.body["id"])] = call
+        if call.made:
+            place = next(piece for piece in call.pieces if piece.what == "replied")
+            place.wire = {**wire, **place.wire}
+        else:
+            self._made(call, line.at, wire)
+
+    def _made(self, call: Call, at: float, wire: dict[str, Any]) -> None:
+        """A request is answered, even if the answer leaves later."""
+        call.pieces.append(Piece("replied", at, kind=f"reply:{call.method}", wire=wire))
         if call.turn:
             self._running.pop(call.session, None)
             self.recording.ended.append(call)
@@ -281,18 +296,36 @@ class _Walker:
             effects = {name: does[name] for name in LIFE if name in does}
             if effects:
                 self._life.append((on, effects))
+            if on.startswith("reply:"):
+                self._late(on[6:], line.at, does)
         elif (call := next((call for call in reversed(self.recording.calls) if call.method == on), None)) is not None:
-            self._arrived(call, does)
+            self._arrived(call, line.at, does)
         elif on not in self.recording.notices:  # a cancel that is ignored is dropped in any case
             effects = {name: does[name] for name in LIFE if name in does}
             self.recording.points += [(on, line.detail.get("nth"), effects)] if effects else []
 
-    def _arrived(self, call: Call, does: dict[str, Any]) -> None:
+    def _late(self, method: str, at: float, does: dict[str, Any]) -> None:
+        """An answer was made, and kept back."""
+        waiting = [call for call in self._open.values() if call.method == method and not call.made]
+        if waiting:
+            self._keep_back(self._asking if self._asking in waiting else waiting[0], at, does)  # refused at once
+
+    def _keep_back(self, call: Call, at: float, does: dict[str, Any]) -> None:
+        late = {name: does[name] for name in LATE if name in does}
+        if "delay" in late and (call.pieces or call.method in OPENS_KNOWN):
+            return  # what is said before it is late as well: the time tells
+        if late and not call.made:
+            call.made = True
+            self._made(call, at, late)
+
+    def _arrived(self, call: Call, at: float, does: dict[str, Any]) -> None:
         """What happened to a request before it was handled."""
         call.life = call.life | {name: does[name] for name in LIFE if name in does}
         arrived: Literal["dropped", "refused"] | None = "dropped" if "drop" in does else None
         if "error" in does or "result" in does:
             arrived = "refused"
+        if not call.turn:
+            self._keep_back(call, at, does)
         if arrived is None or call.reply is not None:
             return
         call.arrived = arrived

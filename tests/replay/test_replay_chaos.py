@@ -138,6 +138,23 @@ async def test_trouble_that_chance_has_made_plays_again(
     assert replay == first
 
 
+@pytest.mark.parametrize(
+    ("kinds", "seed"),
+    [
+        ("order", 103),  # an answer that is late, and makes the next one late
+        ("order", 107),  # the answer to a turn waits until the next turn is answered
+        ("order", 167),  # the same, of prompts that are refused
+        ("answer,order,list,wire,life", 187),  # an answer that is cut short, and never leaves
+    ],
+)
+async def test_answers_that_were_kept_back_are_so_again(
+    tmp_path: Path, autojump_clock: Any, kinds: str, seed: int
+) -> None:
+    first, again, replay = await there_and_back(tmp_path, f"0.2:{kinds}", seed, load="wire" not in kinds)
+    assert again == first
+    assert replay == first
+
+
 # --- the story, with real processes
 
 
