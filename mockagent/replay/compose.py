@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mockagent.replay.plain import GAP, ONCE, Kinds, Plain, after, effects_of, nth, span
 from mockagent.replay.reading import is_call
-from mockagent.replay.walk import LIFE, MAKES, PROMPT, Call, Piece, Recording
+from mockagent.replay.walk import MAKES, PROMPT, Call, Piece, Recording
 
-GAP = 0.005
-"""Seconds from which a pause is part of what happened."""
 PATIENCE = 5.0
 """Seconds for which something from the client is waited for, at least."""
-
-Plain = dict[str, Any]
 
 
 def composed(recording: Recording, name: str) -> Plain:
     """The scenario."""
-    kinds = _Kinds()
+    kinds = Kinds()
     turns = [_turn(call, kinds) for call in recording.calls if call.turn]
     faults = _cancels(recording) + _replies(recording) + _arrivals(recording) + kinds.faults + _points(recording)
     scenario: Plain = {
@@ -49,34 +46,14 @@ def _sessions(recording: Recording) -> Plain:
 # --- turns
 
 
-class _Kinds:
-    """Counts the messages that pass the faults, to say which one something happens to."""
-
-    def __init__(self) -> None:
-        self.faults: list[Plain] = []
-        self._counts: dict[str, int] = {}
-
-    def pass_(self, kind: str, wire: Plain) -> None:
-        number = self._counts[kind] = self._counts.get(kind, 0) + 1
-        if wire:
-            self.faults.append({"at": kind, "when": _nth(number), **wire})
-
-
-def _nth(number: int) -> Plain:
-    return {"nth": number, "per": "process"}
-
-
-_ONCE: Plain = {"times": 1, "per": "process"}
-
-
-def _turn(call: Call, kinds: _Kinds) -> Plain:
+def _turn(call: Call, kinds: Kinds) -> Plain:
     steps = _steps(call.pieces, call.at, call, kinds)
     if not any(piece.what == "replied" for piece in call.pieces):
         steps.append({"hang": True})
-    return {"when": dict(_ONCE), "steps": steps}
+    return {"when": dict(ONCE), "steps": steps}
 
 
-def _steps(pieces: Sequence[Piece], start: float, call: Call, kinds: _Kinds | None) -> list[Plain]:
+def _steps(pieces: Sequence[Piece], start: float, call: Call, kinds: Kinds | None) -> list[Plain]:
     """What is played for pieces.
 
     Args:
@@ -92,32 +69,28 @@ def _steps(pieces: Sequence[Piece], start: float, call: Call, kinds: _Kinds | No
         gap, now = piece.at - now, max(now, piece.at)
         end = at + 1
         if piece.what == "heard":
-            steps.append({"wait_for": {"method": piece.body, "timeout": _span(max(PATIENCE, 3 * gap))}})
+            steps.append({"wait_for": {"method": piece.body, "timeout": span(max(PATIENCE, 3 * gap))}})
         elif piece.what == "replied":
-            steps.append(_after(gap, _end(call)))
+            steps.append(after(gap, _end(call)))
         elif piece.what == "asked" and (end := _answered(pieces, at)) > at:
             steps.append(_asking(piece, pieces[at + 1 : end], gap, call, kinds))
             steps += _life(piece, kinds)
             now = max(now, pieces[end - 1].at)
         elif piece.what != "answered":
             end = at + 1
-            steps.append(_after(gap, _message(piece, call, kinds)))
+            steps.append(after(gap, _message(piece, call, kinds)))
             steps += _life(piece, kinds)
         at = max(end, at + 1)
     return steps
 
 
-def _life(piece: Piece, kinds: _Kinds | None) -> list[Plain]:
+def _life(piece: Piece, kinds: Kinds | None) -> list[Plain]:
     """What happens behind a message that a fault plays: no other fault looks at it."""
     return [{name: piece.wire[name]} for name in STEPS if name in piece.wire] if kinds is None else []
 
 
 STEPS = ("stderr", "stall", "disconnect", "exit")
 """Effects that are steps as well."""
-
-
-def _after(gap: float, step: Plain) -> Plain:
-    return step if gap < GAP else {"after": _span(gap), **step}
 
 
 def _answered(pieces: Sequence[Piece], at: int) -> int:
@@ -136,14 +109,14 @@ def _place_of_answer(pieces: Sequence[Piece], at: int) -> int:
     return next((end + 1 for end, piece in enumerate(pieces) if piece.of is pieces[at]), at)
 
 
-def _asking(piece: Piece, meanwhile: Sequence[Piece], gap: float, call: Call, kinds: _Kinds | None) -> Plain:
+def _asking(piece: Piece, meanwhile: Sequence[Piece], gap: float, call: Call, kinds: Kinds | None) -> Plain:
     """A question; what the agent said before all was answered plays beside it."""
     question = _message(piece, call, kinds, waits=True)
     beside = _steps([other for other in meanwhile if other.of is not piece], piece.at, call, kinds)
-    return _after(gap, question if not beside else {"together": [question, beside]})
+    return after(gap, question if not beside else {"together": [question, beside]})
 
 
-def _message(piece: Piece, call: Call, kinds: _Kinds | None, *, waits: bool = False) -> Plain:
+def _message(piece: Piece, call: Call, kinds: Kinds | None, *, waits: bool = False) -> Plain:
     """The step that says one message."""
     step = _verb(piece, call, waits)
     if kinds is not None:
@@ -212,7 +185,7 @@ def _replies(recording: Recording) -> list[Plain]:
         number = counts[call.method] = counts.get(call.method, 0) + 1
         effects = _effects(call, recording)
         if effects:
-            faults.append({"at": f"reply:{call.method}", "when": _nth(number), **effects})
+            faults.append({"at": f"reply:{call.method}", "when": nth(number), **effects})
         if "drop" in effects:  # the faults behind this one do not see it
             counts[call.method] -= 1
     return faults
@@ -230,9 +203,7 @@ def _effects(call: Call, recording: Recording) -> Plain:
     wire = {"drop": True} if place == len(call.pieces) else call.pieces[place].wire
     if call.copies > 1 and "drop" not in wire:
         effects["copies"] = call.copies
-    if "drop" in wire:
-        wire = {name: value for name, value in wire.items() if name == "drop" or name in LIFE}
-    return effects | wire
+    return effects | effects_of(wire)
 
 
 def _content(call: Call, reply: Plain) -> Plain:
@@ -260,9 +231,9 @@ def _around(call: Call, place: int, recording: Recording) -> Plain:
     if reply is not None:
         begun = max([call.at, *(piece.at for piece in call.pieces[:place])])
         if reply.at - begun >= GAP and before:
-            before.append({"wait": _span(reply.at - begun)})
+            before.append({"wait": span(reply.at - begun)})
         elif reply.at - begun >= GAP and "drop" not in reply.wire:
-            hold = {"hold": {"until": _span(reply.at - begun)}}
+            hold = {"hold": {"until": span(reply.at - begun)}}
         after = _steps(call.pieces[place + 1 :], reply.at, call, None)
     for piece in call.pieces:
         lost = [name for name in piece.wire if name not in STEPS]
@@ -279,7 +250,7 @@ def _arrivals(recording: Recording) -> list[Plain]:
         effects = _ARRIVED[call.arrived](call) | call.life
         before = dropped.get(call.method, 0)
         if effects:
-            faults.append({"at": call.method, "when": _nth(call.number - before), **effects})
+            faults.append({"at": call.method, "when": nth(call.number - before), **effects})
         if "drop" in effects:  # the faults behind this one do not see it
             dropped[call.method] = before + 1
     return faults
@@ -308,10 +279,6 @@ def _cancels(recording: Recording) -> list[Plain]:
 def _points(recording: Recording) -> list[Plain]:
     faults = []
     for point, number, effects in recording.points:
-        when = {} if number is None else {"when": _nth(number)}
+        when = {} if number is None else {"when": nth(number)}
         faults.append({"at": point, **when, **effects})
     return faults
-
-
-def _span(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mockagent.replay.plain import LIFE
 from mockagent.replay.reading import Line, RecordingError, is_call, kind_of
 from mockagent.replay.values import Values
 
@@ -18,8 +19,6 @@ PROMPT = "session/prompt"
 OPENS_KNOWN = frozenset({"session/load", "session/resume"})
 """Requests for a session that was there before."""
 MAKES = frozenset({"session/new", "session/fork"})
-LIFE = ("stderr", "disconnect", "exit", "stall", "ignore")
-"""Effects that leave no trace in the messages."""
 LATE = ("hold", "delay")
 """Effects that let an answer leave later than it was made."""
 
