@@ -92,7 +92,6 @@ class Exchange:
         self._responder = responder
         self._common = common
         self._head: HttpHead | None = None
-        self._edited = False
         self._relabelled = False
         self._encoded = b""
         self._body: BodyChannel | None = None
@@ -198,6 +197,7 @@ class Exchange:
             origin="handler",
             http=head,
         )
+        self._complete(head.headers, data)  # before a fault edits it: what that takes out stays out
         message.agent = self.message.agent
         message.follow = then
         self.out.send(message)
@@ -277,8 +277,8 @@ class Exchange:
         if self._head is not None:
             return b""  # HTTP has one reply to a request
         self._head = message.http or HttpHead()
-        self._edited = "edit" in message.damaged
-        self._relabelled = self.streaming and self._edited and not {"error", "result"} & set(message.damaged)
+        replaced = bool({"error", "result"} & set(message.damaged))
+        self._relabelled = self.streaming and "edit" in message.damaged and not replaced
         if self._streams or message.data is None:
             self._encoded = b""
         elif isinstance(message.data, str):
@@ -287,7 +287,8 @@ class Exchange:
             self._encoded = message.text
         if message.shape is not None and message.shape.escape_ascii:
             self._encoded = escaped(self._encoded)
-        self._default_headers(message.data)
+        if replaced:
+            self._complete(self._head.headers, message.data)
         return self._encoded
 
     @property
@@ -300,16 +301,13 @@ class Exchange:
         headers = self._head.headers.items()
         return any(name.lower() == "content-type" and value.startswith("text/event-stream") for name, value in headers)
 
-    def _default_headers(self, data: Any) -> None:
-        """What every answer has; an edit of the head may have taken it out on purpose."""
-        assert self._head is not None
-        if self._edited:
-            return
+    def _complete(self, headers: dict[str, str], data: Any) -> None:
+        """Adds what every answer has."""
         usual: Mapping[str, str] = {} if data is None else _TEXT if isinstance(data, str) else _JSON
-        given = {name.lower() for name in self._head.headers}
+        given = {name.lower() for name in headers}
         for name, value in {**usual, **self._common}.items():
             if name.lower() not in given:
-                self._head.headers[name] = value
+                headers[name] = value
 
     # --- channel
 

@@ -5,6 +5,7 @@ Works on text and values alone: it plays nothing, and knows the runner only by t
 
 from __future__ import annotations
 
+from mockagent.replay.aap import composed_of_aap
 from mockagent.replay.compose import composed
 from mockagent.replay.reading import RecordingError, read
 from mockagent.replay.walk import walk
@@ -25,7 +26,15 @@ def replayed(path: str, *, name: str = "replay") -> tuple[str, list[str]]:
 
     Raises:
         OSError: the file cannot be read.
-        RecordingError: it is no recording of an ACP conversation; the text names file and line.
+        RecordingError: it is no recording of a conversation; the text names file and line.
     """
-    recording = walk(read(path))
+    lines = read(path)
+    of_aap = [line for line in lines if line.protocol == "aap"]
+    others = [line for line in lines if line.protocol != "aap"]
+    if not any(line.direction == "in" for line in others):
+        scenario, left_out = composed_of_aap(lines, name)
+        return yaml_text(scenario), left_out
+    recording = walk(others)
+    if any(line.direction == "in" for line in of_aap):
+        recording.left_out.append("what was said over AAP, beside ACP")
     return yaml_text(composed(recording, name)), recording.left_out

@@ -1,6 +1,6 @@
 """Reads a recording: a journal of our own, or lines of `{time, direction, message}` that something else has written.
 
-Knows the form of the lines and the outer form of JSON-RPC, and nothing of what the messages mean together.
+Knows the form of the lines and the outer forms of messages, and nothing of what the messages mean together.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class Line(msgspec.Struct, kw_only=True):
         text: what left in place of JSON.
         wire: what was done to its bytes, as a fault writes it.
         unsent: it never left.
-        kind: as the journal has it; `kind_of` says what a replay will see.
+        kind: as the journal has it; `kind_of` says what a replay of JSON-RPC will see.
+        protocol: `aap`, or any other word for JSON-RPC.
+        session: as the journal has it.
+        http: the head, in lines of AAP.
         event, detail: something else that happened.
     """
 
@@ -40,6 +43,9 @@ class Line(msgspec.Struct, kw_only=True):
     wire: dict[str, Any] = {}
     unsent: bool = False
     kind: str = ""
+    protocol: str = ""
+    session: str | None = None
+    http: dict[str, Any] = {}
     event: str | None = None
     detail: dict[str, Any] = {}
 
@@ -50,18 +56,18 @@ class Line(msgspec.Struct, kw_only=True):
 
 
 def read(path: str) -> list[Line]:
-    """The lines of a recording, without those of other protocols.
+    """The lines of a recording.
 
     A last line without its end is left out: the process was killed while it wrote it.
 
     Raises:
         OSError: the file cannot be read.
-        RecordingError: a line is none of a recording, or nothing in it is ACP.
+        RecordingError: a line is none of a recording, or there is no request in it.
     """
     with open(path, "rb") as file:
         lines = list(_lines(file.read(), path))
-    if not any(line.direction == "in" and "method" in line.body for line in lines):
-        raise RecordingError(f"{path}: there is no ACP request in it; AAP cannot be played again")
+    if not any(line.direction == "in" and ("method" in line.body or line.protocol == "aap") for line in lines):
+        raise RecordingError(f"{path}: there is no request of a client in it")
     return lines
 
 
@@ -78,8 +84,6 @@ def _lines(content: bytes, path: str) -> Iterator[Line]:
             raise RecordingError(f"{path}:{number}: not JSON: {error}") from None
         if not isinstance(value, dict):
             raise RecordingError(f"{path}:{number}: a line is an object such as {{time, direction, message}}")
-        if value.get("protocol") == "aap":
-            continue
         try:
             line = _line(value)
         except (ValueError, TypeError, msgspec.ValidationError) as error:
@@ -110,8 +114,9 @@ def _line(value: dict[str, Any]) -> Line | None:
             message = _json(message)
         except ValueError:
             message, text = msgspec.UNSET, message
-    if direction is not None and message is msgspec.UNSET and text is None:
-        return None  # malformed input, or a message of HTTP without a body
+    protocol, http = str(value.get("protocol", "")), value.get("http") or {}
+    if direction is not None and message is msgspec.UNSET and text is None and not (protocol == "aap" and http):
+        return None  # malformed input
     return Line(
         at=_seconds(value.get("time", 0)),
         direction=direction,
@@ -121,6 +126,9 @@ def _line(value: dict[str, Any]) -> Line | None:
         wire=value.get("wire") or {},
         unsent=value.get("fate") == "unsent",
         kind=str(value.get("kind", "")),
+        protocol=protocol,
+        session=value.get("session"),
+        http=http,
         event=value.get("event"),
         detail=value.get("detail") or {},
     )

@@ -65,6 +65,14 @@ async def test_the_head_of_a_reply_can_be_edited(serve):
     server = await serve(f"faults: [{{at: 'reply:GET /meta', edit: {edit}}}]")
     reply = await server.http.get("/meta")
     assert (reply.status_code, reply.headers["x-a"]) == (203, "b")
+    assert "content-type" not in reply.headers
+
+
+async def test_an_edit_of_the_body_leaves_the_head_alone(serve):
+    server = await serve("faults: [{at: 'reply:GET /meta', edit: [{set: /more, to: 1}]}]")
+    reply = await server.http.get("/meta", headers={"Origin": "http://localhost"})
+    assert (reply.json()["more"], reply.headers["content-type"]) == (1, "application/json")
+    assert reply.headers["access-control-allow-origin"] == "http://localhost"
 
 
 async def test_events_can_be_edited_dropped_copied_and_renamed(serve):

@@ -220,7 +220,7 @@ def test_a_last_line_without_its_end_is_left_out(tmp_path: Path) -> None:
         ('{"time": 1}', "`direction` is missing"),
         ('{"time": 1, "direction": "up", "message": {}}', "`direction` is `in` or `out`"),
         ('{"time": "noon", "direction": "in", "message": {}}', "`time` is ISO 8601 or a number"),
-        ('{"time": 1, "direction": "out", "message": {}}', "no ACP request"),
+        ('{"time": 1, "direction": "out", "message": {}}', "no request of a client"),
         ('{"event": "restart"}\n{"direction": "in", "message": {"method": "initialize"}}', "started anew"),
     ],
 )
