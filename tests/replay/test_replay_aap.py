@@ -156,7 +156,7 @@ TROUBLE = {
     "a stream that is cut in the middle of an event": "{at: 'event:thinking_delta', truncate: 20, disconnect: close}",
     "a last event that is lost": "{at: 'event:turn_stop', when: {nth: 1}, drop: true}",
     "a list that is another": "{at: 'reply:GET /sessions', edit: [{set: /next, to: more}]}",
-    "a list with an error of its own": "{at: 'GET /sessions', error: {status: 503, headers: {X-Odd: 7}, body: {odd: 1}}}",
+    "a list with an error of its own": "{at: 'GET /sessions', error: {status: 503, headers: {X-A: b}, body: {a: 1}}}",
     "an answer that is cut": "{at: 'reply:GET /meta', truncate: 30, disconnect: close}",
     "a whole answer that is another": "{at: 'reply:POST *turns', when: {nth: 10}, edit: [{set: /more, to: 1}]}",
 }
