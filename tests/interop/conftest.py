@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop import conversation
 from tests.interop.client import Child
 from tests.official import PACKAGES, missing
 from tests.transcript import Transcript
@@ -47,6 +48,20 @@ def spine(tmp_path: Path) -> str:
     path = tmp_path / "spine.yaml"
     path.write_text(SPINE, encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    """The path of the scenario for `conversation`."""
+    path = tmp_path / "conversation.yaml"
+    path.write_text(conversation.SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def address(scenario: str, start: type[Child]) -> str:
+    """A server that plays it."""
+    return start("serve", scenario, "--port", "0", "--speed", "0").address()
 
 
 @pytest.fixture(scope="session")
