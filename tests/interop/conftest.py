@@ -20,7 +20,7 @@ COMMAND = Path(sys.executable).with_name("mockagent")
 
 SPINE = """\
 name: spine
-summary: A thought, a tool that asks, text, and a title two seconds after the reply.
+summary: A thought, a tool that asks, text, and a title an hour after the reply.
 sessions: {auto_title: null}
 turns:
   - steps:
@@ -28,7 +28,7 @@ turns:
       - tool: {id: look, name: web_search, kind: fetch, title: Looking up the weather, ask: true, output: "18°C"}
       - say: It is 18°C in Osaka.
       - stop: end_turn
-      - {after: 2s, info: {title: Weather in Osaka}}
+      - {after: 1h, info: {title: Weather in Osaka}}
 agent:
   tools: [{name: web_search, title: Web Search, description: Search the web, parameters: {type: object}}]
 """
