@@ -349,7 +349,7 @@ class Host:
 
     def _facts(self, session: str | None, message: Message | None) -> Mapping[str, Any]:
         agent, found = self.backstage.find(session)
-        facts = (agent or self.agents[0]).facts(found)
+        facts = (agent or self.agents[0]).conditions.facts(found)
         if message is not None and message.neutral == "turn":
             facts |= self._facts_of_prompt(message)
             facts["turn"] = found.turns + 1 if found is not None else 1

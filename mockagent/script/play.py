@@ -55,7 +55,7 @@ def play(run: Run, steps: Sequence[Step]) -> Script:
         if step.after:
             yield draw(step.after, rng)
         try:
-            if step.when is not None and not run.agent.holds(step.when, run):
+            if step.when is not None and not run.agent.conditions.holds(step.when, run):
                 continue
             if step.verb in _FRAGILE:
                 raise Ended(_end(step, run), steps[index + 1 :] if step.verb == "stop" else ())
@@ -292,7 +292,7 @@ def _then(run: Run, step: Step, answer: Answer, text: str) -> Script:
     Source: ACP, Prompt Turn, cancellation: only a client that has cancelled the turn answers like this.
     """
     for way in step.then or ():
-        if way.when is None or run.agent.holds(way.when, run, answer=answer, text=text):
+        if way.when is None or run.agent.conditions.holds(way.when, run, answer=answer, text=text):
             yield from play(run, way.steps)
             return
     if answer.outcome == "cancelled" and step.verb in _PERMISSIONS:
