@@ -184,7 +184,7 @@ class Outgoing:
         """Carries out a step about the wire, which a fault's own steps have made out already."""
         act = item.payload
         if not isinstance(act, Life):
-            from mockagent.faults.effects import life_of_step
+            from mockagent.faults.life import life_of_step
 
             act = life_of_step(item.verb, item.payload)
         self.live(act, session)
