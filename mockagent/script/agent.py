@@ -18,6 +18,7 @@ from mockagent.errors import Refusal
 from mockagent.message import Origin, Peer
 from mockagent.scenario import model
 from mockagent.script.audience import Audience
+from mockagent.script.commands import Script
 from mockagent.script.conditions import Conditions
 from mockagent.script.listeners import Listeners
 from mockagent.script.match import ALWAYS
@@ -29,7 +30,7 @@ from mockagent.script.pointer import Absent, get
 from mockagent.script.presence import Presence
 from mockagent.script.prompt import Prompt, Waiting
 from mockagent.script.replay import replay
-from mockagent.script.run import Run, Script
+from mockagent.script.run import Run
 from mockagent.script.schedule import Schedule
 from mockagent.script.settings import choose_mode, choose_option
 from mockagent.script.stage import Stage
