@@ -88,11 +88,15 @@ def ask(run: Run, step: Step) -> Script:
 def client_request(run: Run, step: Step) -> Script:
     """A request that takes one answer: a file, a form, whatever the scenario names."""
     need = ClientRequest(verb=step.verb, payload=fill_step(step, run.scope), step=str(step.place))
+    yield from _request(run, step, need)
+
+
+def _request(run: Run, step: Step, need: ClientRequest) -> Script:
     answer = yield from put(run, step, need)
     if answer is None:
         yield from cannot(run, step)
-        return
-    yield from _answered(run, step, answer)
+    else:
+        yield from _answered(run, step, answer)
 
 
 def _answered(run: Run, step: Step, answer: Answer) -> Script:
@@ -107,11 +111,7 @@ def terminal(run: Run, step: Step) -> Script:
         payload = msgspec.structs.replace(payload, kill_after=draw(payload.kill_after, run.rng("waits")))
     begun = None if payload.tool is None else partial(_show_terminal, run, payload.tool)
     need = ClientRequest(verb="terminal", payload=payload, step=str(step.place), begun=begun)
-    answer = yield from put(run, step, need)
-    if answer is None:
-        yield from cannot(run, step)
-        return
-    yield from _answered(run, step, answer)
+    yield from _request(run, step, need)
 
 
 def _show_terminal(run: Run, tool: str, terminal: str) -> None:
