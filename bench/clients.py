@@ -1,37 +1,24 @@
 """Plays every bundled scenario to released clients, and makes `docs/client-verdicts.md` of the verdicts on them.
 
-    python bench/clients.py [--only CLIENT] [--scenario NAME] [--json FILE] > docs/client-verdicts.md
+    python bench/clients.py [--only CLIENT] [--scenario GLOB] [--jobs N] [--keep FILE] > docs/client-verdicts.md
 
-Needs the npm packages of `tests/interop` and a Node that is new enough for acpx (22.13), on the path or as `--node`.
-The small programs in `bench/verdicts` drive the SDKs; acpx is driven by its command line.
+`bench/released.py` plays, and says what that needs.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
+
+from released import Client, Table, clients, options, play, table
 
 from mockagent.scenario import library
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-MODULES = ROOT / "tests" / "interop" / "node_modules"
-MOCK = [sys.executable, str(ROOT / "mockagent/__main__.py")]  # some clients trim the environment
-LIMIT = 40
-"""Seconds for one scenario."""
-
 Verdict = dict[str, Any]
+
+SPEED = "0"
+CARRIED = ("websocket/", "http/", "requests/", "lists/")
+"""Folders that are worth playing over the network, which carries the same messages; and so are the tours, in none."""
 
 HEAD = """\
 # Verdicts on released clients
@@ -40,7 +27,7 @@ HEAD = """\
 
 Clients made with the official SDKs, and acpx, against every bundled scenario; over the network, which carries the same
 messages, against those about the network, lists and requests, and the tours. The programs around the SDKs
-(`bench/verdicts`) do what a right client does as far as the SDK lets them: so what is broken here is the SDK's doing.
+(`bench/drivers`) do what a right client does as far as the SDK lets them: so what is broken here is the SDK's doing.
 Every breach was looked at by hand, with the page of the spec beside it; what was found is said below it.
 """
 
@@ -53,102 +40,6 @@ CHECKED = {
     ),
 }
 """What a look at each breach has shown, by client and rule."""
-
-
-class Bench:
-    """Where clients are run."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-        self.folder = Path(tempfile.mkdtemp(prefix="verdicts"))
-        self.env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(self.folder), "NO_COLOR": "1"}
-
-    def run(self, argv: list[str]) -> None:
-        """Runs a client to its end, however that is."""
-        nothing = subprocess.DEVNULL
-        with suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                argv, env=self.env, cwd=self.folder, stdin=nothing, stdout=nothing, stderr=nothing, timeout=LIMIT,
-                check=False,
-            )  # fmt: skip
-
-    @property
-    def report(self) -> Path:
-        """Where the mock writes its verdict."""
-        return self.folder / "report.json"
-
-    def agent(self, scenario: str) -> list[str]:
-        """The command of an agent over stdio."""
-        return [*MOCK, "acp", scenario, "--speed", "0", "--report", str(self.report)]
-
-    @contextmanager
-    def server(self, scenario: str) -> Iterator[str]:
-        """A server for one scenario; gives its address."""
-        argv = [*MOCK, "serve", scenario, "--port", "0", "--speed", "0", "--report", str(self.report)]
-        mock = subprocess.Popen(argv, env=self.env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        try:
-            assert mock.stderr is not None
-            line = next((line for line in mock.stderr if line.startswith("listening")), "")
-            found = re.search(r"http://(\S+)", line)
-            yield found[1] if found else "127.0.0.1:9"
-        finally:
-            mock.terminate()
-            mock.communicate()
-
-
-def python_stdio(bench: Bench, scenario: str) -> None:
-    bench.run([sys.executable, str(HERE / "verdicts/python_sdk.py"), "stdio", *bench.agent(scenario)])
-
-
-def python_ws(bench: Bench, scenario: str) -> None:
-    with bench.server(scenario) as place:
-        bench.run([sys.executable, str(HERE / "verdicts/python_sdk.py"), "ws", f"ws://{place}/acp"])
-
-
-def python_http(bench: Bench, scenario: str) -> None:
-    with bench.server(scenario) as place:
-        bench.run([sys.executable, str(HERE / "verdicts/python_sdk.py"), "http", f"http://{place}/acp"])
-
-
-def npm(over: str, scheme: str) -> Callable[[Bench, str], None]:
-    def play(bench: Bench, scenario: str) -> None:
-        program = [bench.node, str(HERE / "verdicts/npm_sdk.mjs"), str(MODULES), over]
-        if over == "stdio":
-            bench.run([*program, *bench.agent(scenario)])
-            return
-        with bench.server(scenario) as place:
-            bench.run([*program, f"{scheme}://{place}/acp"])
-
-    return play
-
-
-def acpx(bench: Bench, scenario: str) -> None:
-    package = json.loads((MODULES / "acpx/package.json").read_text())
-    program = [bench.node, str(MODULES / "acpx" / package["bin"]["acpx"]), "--cwd", str(bench.folder)]
-    agent = " ".join(bench.agent(scenario))
-    bench.run([*program, "--agent", agent, "--approve-all", "--timeout", "4", "exec", "hi"])
-
-
-CLIENTS: dict[str, Callable[[Bench, str], None]] = {
-    "Python SDK, stdio": python_stdio,
-    "Python SDK, WebSocket": python_ws,
-    "Python SDK, HTTP": python_http,
-    "npm SDK, stdio": npm("stdio", ""),
-    "npm SDK, WebSocket": npm("ws", "ws"),
-    "npm SDK, HTTP": npm("http", "http"),
-    "acpx, stdio": acpx,
-}
-
-
-def verdict(bench: Bench, play: Callable[[Bench, str], None], scenario: str) -> Verdict | None:
-    """What the mock says of a client; None when it has said nothing."""
-    bench.report.unlink(missing_ok=True)
-    play(bench, scenario)
-    try:
-        found: Verdict = json.loads(bench.report.read_text())
-    except (OSError, ValueError):
-        return None
-    return found
 
 
 def row(client: str, verdicts: dict[str, Verdict]) -> Iterator[str]:
@@ -173,61 +64,30 @@ def row(client: str, verdicts: dict[str, Verdict]) -> Iterator[str]:
         yield f"\n{rule}: {notes[0] if notes else 'not yet looked at.'}"
 
 
-def _versions() -> str:
-    """Of the clients."""
-    from importlib.metadata import version
-
-    found = [f"agent-client-protocol {version('agent-client-protocol')} (PyPI)"]
-    for name in ("@agentclientprotocol/sdk", "acpx"):
-        found.append(f"{name} {json.loads((MODULES / name / 'package.json').read_text())['version']} (npm)")
-    return ", ".join(found)
-
-
-def _worth(client: str, names: list[str]) -> list[str]:
-    """The scenarios that are played to a client: over the network, which carries the same messages, those about the
-    network and the tours."""
-    if "stdio" in client or len(names) == 1:
-        return names
-    return [
-        name for name in names if "/" not in name or name.startswith(("websocket/", "http/", "requests/", "lists/"))
-    ]
+def page(found: Table, about: list[Client]) -> str:
+    """The whole page."""
+    names = {"Python SDK": "agent-client-protocol {} (PyPI)", "npm SDK": "@agentclientprotocol/sdk {} (npm)"}
+    versions = dict.fromkeys(
+        names.get(maker := client.name.partition(",")[0], f"{maker} {{}} (npm)").format(client.version)
+        for client in about
+    )
+    made = [HEAD, f"Versions: {', '.join(versions)}."]
+    for client in about:
+        if verdicts := found.get(client.name):
+            made += row(client.name, {name: verdicts[name] for name in library.names() if name in verdicts})
+    return "\n".join(made) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only")
-    parser.add_argument("--scenario")
-    parser.add_argument("--jobs", type=int, default=4, help="clients at a time")
-    parser.add_argument("--node", default=shutil.which("node") or "node")
-    parser.add_argument("--json", type=Path, help="keep the breaches in this file")
-    parser.add_argument("--kept", type=Path, help="make the page from such a file, and play nothing")
-    given = parser.parse_args()
-    if given.kept:
-        _print(json.loads(given.kept.read_text()))
-        return
-    names = [given.scenario] if given.scenario else library.names()
-    kept: dict[str, dict[str, Verdict]] = {}
+    given = options(__doc__, "*", jobs=4)
+    about = clients()
 
-    def one(job: tuple[str, str]) -> Verdict | None:
-        client, name = job
-        print(client, name, file=sys.stderr)
-        return verdict(Bench(given.node), CLIENTS[client], name)
+    def suits(client: Client, name: str) -> bool:
+        asked = name == given.scenario
+        return asked or client.over == "stdio" or "/" not in name or name.startswith(CARRIED)
 
-    jobs = [(client, name) for client in CLIENTS for name in _worth(client, names) if (given.only or "") in client]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        for (client, name), found in zip(jobs, pool.map(one, jobs), strict=True):
-            if found is not None:
-                kept.setdefault(client, {})[name] = found
-    if given.json:
-        given.json.write_text(json.dumps(kept, indent=1))
-    _print(kept)
-
-
-def _print(kept: dict[str, dict[str, Verdict]]) -> None:
-    print(HEAD)
-    print(f"Versions: {_versions()}.")
-    for client, verdicts in kept.items():
-        print("\n".join(row(client, verdicts)))
+    found = table(given, about, suits, lambda client, name: play(client, name, SPEED, given.node).report)
+    print(page(found, about), end="")
 
 
 if __name__ == "__main__":

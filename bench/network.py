@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from stdio import best, scenario
 
 HERE = Path(__file__).resolve().parent
 MODULES = HERE.parent / "tests" / "interop" / "node_modules"
@@ -317,29 +318,12 @@ async def many(argv: list[str], connections: int, chunks: int) -> None:
 # --- running
 
 
-def best(rounds: int, cases: dict[str, Callable[[], float]]) -> dict[str, float]:
-    """The best time of each case; they take turns, so that all see the same machine."""
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, case in cases.items():
-            times[name].append(case())
-    return {name: min(taken) for name, taken in times.items()}
-
-
 def show(title: str, chunks: int, times: dict[str, float], base: str) -> None:
     """Prints a table: messages a second, and how many times the base's speed that is."""
     print(f"\n{title}")
     width = max(map(len, times))
     for name, seconds in times.items():
         print(f"  {name:<{width}}  {chunks / seconds:12,.0f} /s   {times[base] / seconds:6.2f}")
-
-
-def burst(folder: str, chunks: int) -> str:
-    """A scenario file whose only turn says so many words at once."""
-    path = Path(folder) / "burst.yaml"
-    words = " ".join(["word"] * chunks)
-    path.write_text(f"pace: {{chunk: word}}\nsessions: {{auto_title: null}}\nturns:\n  - steps: [{{say: {words}}}]\n")
-    return str(path)
 
 
 def drip(folder: str, chunks: int) -> str:
@@ -388,7 +372,7 @@ def main() -> None:
     given = parser.parse_args()
     wanted = given.what or ["websocket", "sse", "many"]
     with tempfile.TemporaryDirectory() as folder:
-        file = burst(folder, given.chunks)
+        file = scenario(folder, given.chunks)
         if "websocket" in wanted:
             measure_websocket(given.rounds, given.chunks, file)
         if "sse" in wanted:

@@ -2,221 +2,49 @@
 
     python bench/outcomes.py [--only CLIENT] [--scenario GLOB] [--jobs N] [--keep FILE] > docs/clients.md
 
-Needs the npm packages of `tests/interop` and a Node that is new enough for acpx (22.13), on the path or as `--node`.
-The programs in `bench/drivers` drive the SDKs, acpx is driven by its command line; `bench/judged.py` judges. With
-`--keep`, outcomes are kept in a file and only what is missing there is played.
+`bench/released.py` plays, and says what that needs; `bench/judged.py` judges.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
-from fnmatch import fnmatch
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-from judged import AT_ONCE, UNMET, Line, Outcome, Run, from_acpx, judge
+from judged import AT_ONCE, UNMET, Run, judge
+from released import CANCELS, LIMIT, Client, Table, clients, options, play, table
 
 from mockagent import __version__
 from mockagent.scenario import library
 from mockagent.scenario.catalogue import by_folder, title
 from mockagent.scenario.reference import cell
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-MODULES = ROOT / "tests" / "interop" / "node_modules"
-MOCK = [sys.executable, str(ROOT / "mockagent/__main__.py")]  # some clients trim the environment
 SPEED = "5"
-LIMIT = 30.0
-"""Seconds after which a client is killed."""
-SETTLES = 0.1
 PARTING = ("eof", "sigterm")
 """Faults there only make what the steps do worse; whether they fire depends on how a client leaves."""
-CANCELS = (
-    "turns/cancel-as-end-turn", "turns/cancel-as-error", "turns/error-for-cancel", "turns/ignored-cancel",
-    "stops/cancelled", "permissions/permission-open-at-cancel",
-)  # fmt: skip
-DENIES = ("permissions/permission-denied",)
-PAIRS = ("ordering/slow-overlapping-replies", "sessions/two-loads-at-once")
+APART = ("Python SDK, WebSocket", "Python SDK, HTTP")
+"""Clients without a column: the messages are those of stdio, and the npm SDK shows the transports."""
+FOREIGN = {"stdio": ("websocket", "http"), "ws": ("stdio", "http"), "http": ("stdio", "websocket")}
+"""What a client is connected over -> folders about other transports."""
 
 
-class Case(NamedTuple):
-    """One scenario for one client, with a folder of its own."""
-
-    scenario: str
-    folder: Path
-    node: str
-
-    @property
-    def plan(self) -> str:
-        """What the drivers do beyond the usual; see there."""
-        plans = {"cancel": CANCELS, "deny": DENIES, "pairs": PAIRS}
-        return next((plan for plan, scenarios in plans.items() if self.scenario in scenarios), "plain")
-
-    @property
-    def mock(self) -> list[str]:
-        """Options of `mockagent acp` and `serve`."""
-        watched = ["--journal", str(self.folder / "journal"), "--report", str(self.folder / "report")]
-        return [self.scenario, "--speed", SPEED, *watched]
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(self.folder), "NO_COLOR": "1"}
+def suits(client: Client, scenario: str) -> bool:
+    """Whether a client can meet the trouble of a scenario."""
+    if client.name.startswith("acpx") and scenario in CANCELS:
+        return False
+    return scenario.partition("/")[0] not in FOREIGN[client.over]
 
 
-Ended = tuple[list[Line], int | None]
-Play = Callable[[Case], Ended]
-
-
-def run(case: Case, argv: list[str]) -> tuple[int | None, list[Line], str]:
-    """Runs a client to its end; gives its status (None when it was killed), its lines, and its complaint."""
-    with (case.folder / "out").open("wb") as out, (case.folder / "err").open("wb") as err:
-        client = subprocess.Popen(
-            argv,
-            env=case.env,
-            cwd=case.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        status: int | None = None
-        with suppress(subprocess.TimeoutExpired):
-            status = client.wait(LIMIT)
-    with suppress(ProcessLookupError):  # its agent too, when it has left that behind
-        os.killpg(client.pid, signal.SIGKILL)
-    client.wait()
-    complaint = (case.folder / "err").read_text(errors="replace").strip()[-300:]
-    return status, lines(case.folder / "out"), complaint
-
-
-def lines(file: Path) -> list[Line]:
-    """The JSON objects in a file, one a line; what is none is left out."""
-    found = []
-    with suppress(OSError):
-        for line in file.read_bytes().splitlines():
-            with suppress(ValueError):
-                value = json.loads(line)
-                if isinstance(value, dict):
-                    found.append(value)
-    return found
-
-
-@contextmanager
-def server(case: Case) -> Iterator[str]:
-    """A server for one scenario; gives its address."""
-    argv = [*MOCK, "serve", *case.mock, "--port", "0"]
-    mock = subprocess.Popen(argv, env=case.env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    try:
-        assert mock.stderr is not None
-        line = next((line for line in mock.stderr if line.startswith("listening")), "")
-        found = re.search(r"http://(\S+)", line)
-        yield found[1] if found else "127.0.0.1:9"
-    finally:
-        mock.terminate()
-        try:
-            mock.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            mock.kill()
-            mock.communicate()
-
-
-def sdk(program: Callable[[Case], list[str]], over: str) -> Play:
-    """One of the drivers over one transport."""
-
-    def play(case: Case) -> Ended:
-        argv = [*program(case), case.plan, over]
-        if over == "stdio":
-            status, events, _ = run(case, [*argv, *MOCK, "acp", *case.mock])
-        else:
-            with server(case) as place:
-                status, events, _ = run(case, [*argv, f"{over}://{place}/acp"])
-        return events, status
-
-    return play
-
-
-def python_driver(case: Case) -> list[str]:
-    return [sys.executable, str(HERE / "drivers/python_sdk.py")]
-
-
-def npm_driver(case: Case) -> list[str]:
-    return [case.node, str(HERE / "drivers/npm_sdk.mjs"), str(MODULES)]
-
-
-def acpx(case: Case) -> Ended:
-    package = json.loads((MODULES / "acpx/package.json").read_text())
-    agent = " ".join([*MOCK, "acp", *case.mock])
-    argv = [case.node, str(MODULES / "acpx" / package["bin"]["acpx"]), "--cwd", str(case.folder), "--agent", agent]
-    pages = case.scenario.startswith("lists/") and "title" not in case.scenario
-    task = ["sessions", "list"] if pages else ["exec", "hi"]
-    policy = "--deny-all" if case.plan == "deny" else "--approve-all"
-    status, printed, complaint = run(case, [*argv, "--format", "json", policy, "--timeout", "6", *task])
-    return from_acpx(printed, status, complaint, time.time()), status
-
-
-class Client(NamedTuple):
-    """A client: what it is, the folders and scenarios that are not for it, and how to play to it."""
-
-    name: str
-    version: str
-    without: tuple[str, ...]
-    play: Play
-
-
-def clients() -> list[Client]:
-    """All of them."""
-
-    def npm(name: str) -> str:
-        found: str = json.loads((MODULES / name / "package.json").read_text())["version"]
-        return found
-
-    js, py = npm("@agentclientprotocol/sdk"), version("agent-client-protocol")
-    return [
-        Client("Python SDK, stdio", py, ("websocket", "http"), sdk(python_driver, "stdio")),
-        Client("npm SDK, stdio", js, ("websocket", "http"), sdk(npm_driver, "stdio")),
-        Client("npm SDK, WebSocket", js, ("stdio", "http"), sdk(npm_driver, "ws")),
-        Client("npm SDK, HTTP", js, ("stdio", "websocket"), sdk(npm_driver, "http")),
-        Client("acpx, stdio", npm("acpx"), ("websocket", "http", *CANCELS), acpx),
-    ]
-
-
-def outcome(client: Client, scenario: str, node: str) -> Outcome:
-    """Plays one scenario to one client."""
-    with tempfile.TemporaryDirectory(prefix="outcome", ignore_cleanup_errors=True) as folder:
-        case = Case(scenario, Path(folder), node)
-        events, status = client.play(case)
-        time.sleep(SETTLES)  # the last line of the journal
-        verdict = next(iter(whole_json(case.folder / "report")), None)
-        faulty = any(fault.at not in PARTING for fault in library.open_bundled(scenario).faults)
-        return judge(Run(scenario, faulty, events, lines(case.folder / "journal"), verdict, status))
-
-
-def whole_json(file: Path) -> list[Any]:
-    """What a file of JSON holds, in a list; an empty one if it holds none."""
-    try:
-        return [json.loads(file.read_text())]
-    except (OSError, ValueError):
-        return []
+def outcome(client: Client, scenario: str, node: str) -> list[Any]:
+    """Plays one scenario to one client; gives its outcome as JSON keeps it."""
+    seen = play(client, scenario, SPEED, node)
+    faulty = any(fault.at not in PARTING for fault in library.open_bundled(scenario).faults)
+    return list(judge(Run(scenario, faulty, seen.events, seen.journal, seen.report, seen.status)))
 
 
 # --- the page
 
-
-Table = dict[str, dict[str, list[Any]]]
-"""client -> scenario -> an outcome, as JSON keeps it."""
 
 LEGEND = """\
 # Clients
@@ -252,40 +80,40 @@ here, and a ✓ says nothing of it.
 """
 
 
-def page(table: Table, about: list[Client], date: str) -> str:
+def page(found: Table, about: list[Client], date: str) -> str:
     """The whole page."""
     versions = ", ".join(dict.fromkeys(f"{client.name.partition(',')[0]} {client.version}" for client in about))
     text = LEGEND.format(date=date, mock=__version__, versions=versions, once=AT_ONCE, limit=LIMIT)
-    made = [text, *_sums(table, about)]
-    names = {name for row in table.values() for name in row}
+    made = [text, *_sums(found, about)]
+    names = {name for row in found.values() for name in row}
     for folder, inside in by_folder(names).items():
-        made += [f"\n## {title(folder)}\n", *_grid(inside, table, about)]
+        made += [f"\n## {title(folder)}\n", *_grid(inside, found, about)]
     for client in about:
-        made += _reasons(client, table.get(client.name, {}))
+        made += _reasons(client, found.get(client.name, {}))
     return "\n".join(made).rstrip() + "\n"
 
 
-def _mark(found: list[Any] | None) -> str:
-    if found is None or found[0] == UNMET:
+def _mark(outcome: list[Any] | None) -> str:
+    if outcome is None or outcome[0] == UNMET:
         return "·"
-    return f"{'✓' if found[1] else '✗'} {found[0]}"
+    return f"{'✓' if outcome[1] else '✗'} {outcome[0]}"
 
 
-def _sums(table: Table, about: list[Client]) -> Iterator[str]:
+def _sums(found: Table, about: list[Client]) -> Iterator[str]:
     marks = [f"{sign} {word}" for word in ("handled", "error shown") for sign in "✓✗"] + ["✗ hangs", "✗ crashes"]
     yield "| client | scenarios met | " + " | ".join(marks) + " |"
     yield "| --- |" + " --- |" * (len(marks) + 1)
     for client in about:
-        seen = [_mark(found) for found in table.get(client.name, {}).values() if found[0] != UNMET]
+        seen = [_mark(one) for one in found.get(client.name, {}).values() if one[0] != UNMET]
         counts = " | ".join(str(seen.count(mark)) for mark in marks)
         yield f"| {client.name} | {len(seen)} | {counts} |"
 
 
-def _grid(names: list[str], table: Table, about: list[Client]) -> Iterator[str]:
+def _grid(names: list[str], found: Table, about: list[Client]) -> Iterator[str]:
     yield "| scenario | " + " | ".join(client.name for client in about) + " |"
     yield "| --- |" + " --- |" * len(about)
     for name in names:
-        cells = [_mark(table.get(client.name, {}).get(name)) for client in about]
+        cells = [_mark(found.get(client.name, {}).get(name)) for client in about]
         yield f"| [{name.rpartition('/')[2]}](../scenarios/{name}.yaml) | " + " | ".join(cells) + " |"
 
 
@@ -306,36 +134,10 @@ def _tidy(why: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="part of a client's name")
-    parser.add_argument("--scenario", default="*/*", help="a glob over names (default: all in folders)")
-    parser.add_argument("--node", default=shutil.which("node") or "node")
-    parser.add_argument("--jobs", type=int, default=2, help="clients at a time")
-    parser.add_argument("--keep", type=Path, help="a file of outcomes to add to")
-    given = parser.parse_args()
-    table: Table = {}
-    if given.keep and given.keep.exists():
-        table = json.loads(given.keep.read_text())
-    about = clients()
-    work = [
-        (client, name)
-        for name in library.names()
-        if fnmatch(name, given.scenario)
-        for client in about
-        if (given.only is None or given.only in client.name)
-        and not {name, name.partition("/")[0]}.intersection(client.without)
-        and name not in table.get(client.name, {})
-    ]
-
-    with ThreadPoolExecutor(given.jobs) as pool:
-        played = {pool.submit(outcome, client, name, given.node): (client.name, name) for client, name in work}
-        for done in as_completed(played):
-            client_name, name = played[done]
-            table.setdefault(client_name, {})[name] = list(done.result())
-            print(client_name, name, *done.result(), file=sys.stderr, flush=True)
-            if given.keep:
-                given.keep.write_text(json.dumps(table, indent=1))
-    print(page(table, about, time.strftime("on %-d %B %Y", time.gmtime())), end="")
+    given = options(__doc__, "*/*", jobs=2)
+    about = [client for client in clients() if client.name not in APART]
+    found = table(given, about, suits, lambda client, name: outcome(client, name, given.node))
+    print(page(found, about, time.strftime("on %-d %B %Y", time.gmtime())), end="")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,10 @@ import trio
 from mockagent.aap import secrets
 from mockagent.errors import StateError
 from mockagent.faults.interface import Faults, NoFaults
-from mockagent.message import Message, Peer, Protocol
+from mockagent.message import Protocol
 from mockagent.scenario import model
 from mockagent.script.agent import Agent
 from mockagent.script.driver import drive
-from mockagent.script.placeholders import Scope, fill
 from mockagent.script.stage import Stage
 from mockagent.watch.audit import Audit
 from mockagent.watch.expect import Expect
@@ -41,8 +40,7 @@ from mockagent.world.seeds import Seeds
 from mockagent.world.world import World
 
 if TYPE_CHECKING:
-    from mockagent.faults.chaos import Chaos
-    from mockagent.faults.engine import Engine, Spot
+    from mockagent.faults.engine import Engine
     from mockagent.site import Handler, Settings
     from mockagent.watch.memory import Memory
     from mockagent.world.storage import Store
@@ -248,26 +246,15 @@ class Host:
         faults = [fault for scenario in self.scenarios for fault in scenario.faults]
         if not faults and not self._controlled and self.options.chaos is None:
             return NoFaults()
-        from mockagent.faults.engine import Engine
+        from mockagent.outside import Outside
 
-        return Engine(
-            faults,
-            facts=self._facts,
-            rng=self.agents[0].world.seeds.rng,
-            fill=self._fill,
-            report=self._fired,
-            save=self._save,
-            belongs=self._belongs,
-            chaos=self._chaos(),
-        )
+        outside = Outside(self.agents, lambda session: self.backstage.find(session), self.taps, self._fired)
+        return outside.engine(faults, self.options.chaos)
 
-    def _chaos(self) -> Chaos | None:
-        """What draws faults by chance, if that is wanted."""
-        if self.options.chaos is None:
-            return None
-        from mockagent.faults.chaos import Chaos, parse
-
-        return Chaos(parse(self.options.chaos), self.agents[0].world.seeds.fresh)
+    def _fired(self, fault: model.Fault) -> None:
+        for id, own in self.armed.items():
+            if own is fault:
+                self.fired(id)
 
     # --- while it plays
 
@@ -324,88 +311,6 @@ class Host:
         for agent in self.agents:
             agent.stop_all()
         self.stage.clear()
-
-    # --- what the engine asks
-
-    def _owner(self, spot: Spot) -> Agent:
-        """The agent whose connection or session it is, the first one for what is nobody's."""
-        told = spot.peer.agent if spot.peer is not None else None
-        if told is None and spot.message is not None:
-            told = spot.message.agent
-        if told is not None:
-            return self.agents[told]
-        agent, _ = self.backstage.find(spot.session)
-        return agent or self.agents[0]
-
-    def _belongs(self, fault: model.Fault, spot: Spot) -> bool:
-        """Whether a fault looks at something: with several scenarios, each one's faults act on its own agent's sessions
-        and connections, and those of the first on what is nobody's. Faults armed at run time look at everything."""
-        if len(self.scenarios) == 1:
-            return True
-        for agent in self.agents:
-            if any(fault is own for own in agent.scenario.faults):
-                return self._owner(spot) is agent
-        return True
-
-    def _facts(self, session: str | None, message: Message | None) -> Mapping[str, Any]:
-        agent, found = self.backstage.find(session)
-        facts = (agent or self.agents[0]).facts(found)
-        if message is not None and message.neutral == "turn":
-            facts |= self._facts_of_prompt(message)
-            facts["turn"] = found.turns + 1 if found is not None else 1
-        return facts
-
-    def _facts_of_prompt(self, message: Message) -> Mapping[str, Any]:
-        """What a prompt says that has just come in, and has not reached its handler."""
-        if message.peer.protocol == "acp":
-            from mockagent.acp import prompts as acp
-
-            return acp.facts(message)
-        from mockagent.aap import prompts as aap
-
-        return aap.facts(message)
-
-    def _fill(self, value: Any, spot: Spot) -> Any:
-        agent, session = self.backstage.find(spot.session)
-        scope = Scope(
-            (agent or self.agents[0]).world,
-            session,
-            prompt=session.prompt if session is not None else None,
-            groups=spot.groups,
-            message=spot.message.data if spot.message is not None else None,
-            saved=spot.peer.saved if spot.peer is not None else None,
-            value=spot.old,
-        )
-        return fill(value, scope)
-
-    def _fired(
-        self, fault: model.Fault, subject: Message | str, effects: tuple[str, ...], what: str, spot: Spot
-    ) -> None:
-        from mockagent.faults.written import written
-
-        self.taps.note(
-            "fault",
-            spot.peer,
-            spot.session,
-            at=fault.at,
-            place=str(fault.place),
-            effects=list(effects),
-            what=what,
-            on=subject if isinstance(subject, str) else subject.kind,
-            does=written(fault.effects),
-            **({"nth": nth} if (nth := _drawn(fault)) is not None else {}),
-            **({"shorthand": fault.shorthand} if fault.shorthand is not None else {}),
-        )
-        for id, own in self.armed.items():
-            if own is fault:
-                self.fired(id)
-
-    def _save(self, peer: Peer | None, session: str | None, name: str, value: Any) -> None:
-        _, found = self.backstage.find(session)
-        if found is not None:
-            found.saved[name] = value
-        elif peer is not None:
-            peer.saved[name] = value
 
     # --- running
 
@@ -504,12 +409,6 @@ def _loaded() -> None:
     """What was loaded so far stays for good; garbage is collected from here on (`cli` has put it off)."""
     gc.freeze()
     gc.enable()
-
-
-def _drawn(fault: model.Fault) -> int | None:
-    """Which of its kind met a fault that chance has drawn; None: a scenario has written it."""
-    nth = fault.when.nth if str(fault.place) == "chaos" and fault.when is not None else None
-    return None if nth is None else min(nth.numbers)
 
 
 def complain(text: str) -> None:

@@ -1,4 +1,4 @@
-// A client made with the official npm SDK which says what happens to it, for bench/outcomes.py:
+// A client made with the official npm SDK which says what happens to it, for bench/released.py:
 // node npm_sdk.mjs MODULES PLAN stdio|ws|http TARGET...
 // It does the same as python_sdk.py beside it, which says what the plans are and what is written down.
 import { spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-"""A client made with the official Python SDK which says what happens to it, for `bench/outcomes.py`.
+"""A client made with the official Python SDK which says what happens to it, for `bench/released.py`.
 
     python python_sdk.py PLAN stdio COMMAND ARGS...
     python python_sdk.py PLAN ws|http URL

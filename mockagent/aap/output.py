@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mockagent.aap import kinds, render
 from mockagent.aap.exchange import Exchange, delta
 from mockagent.aap.transcript import Transcript, tool_content, tool_input
-from mockagent.faults.interface import Drop, Life
+from mockagent.faults.interface import Drop
 from mockagent.message import Message, Origin, Peer
 from mockagent.script.output import (
     Admission,
@@ -161,12 +161,7 @@ class TurnOutput:
         return False
 
     def _wire(self, item: Wire, origin: Origin) -> bool:
-        act = item.payload
-        if not isinstance(act, Life):
-            from mockagent.faults.effects import life_of_step
-
-            act = life_of_step(item.verb, item.payload)
-        self.exchange.out.live(act, self.session.id)
+        self.exchange.out.wire(item, self.session.id)
         return True
 
     def _unsayable(self, item: Item, origin: Origin) -> bool:

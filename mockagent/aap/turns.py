@@ -207,8 +207,11 @@ class Turns:
         if parked is not None and parked.run.past is not None and session.parked != parked.run.past.write():
             parked.run.drop()
             parked = None
-        if parked is None and session.parked is not None and (run := served.agent.revive(session)) is not None:
-            self._keep(session, run, list(run.tickets))
+        if parked is None and session.parked is not None:
+            from mockagent.script.past import revive
+
+            if (run := revive(served.agent, session)) is not None:
+                self._keep(session, run, list(run.tickets))
         return self._parked.get(session.id)
 
     def left(self, output: TurnOutput) -> None:

@@ -10,7 +10,7 @@ Source: ACP proposal "Streamable HTTP & WebSocket Transport", routing, identity 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import trio
@@ -49,6 +49,26 @@ IDLE = 300.0
 """Seconds without a request and without an open stream after which a client counts as gone."""
 FLOODED = 60.0
 """Seconds for which a POST waits for a client to read what it was sent before."""
+
+
+class Asked(NamedTuple):
+    """A request that was let in, with all that answering it needs.
+
+    Attributes:
+        agent: whose address it was sent to.
+        request: the request.
+        data: its body, decoded; None without one.
+        session: what `Acp-Session-Id` says.
+        connection: the one it belongs to; None before `initialize` has made one.
+        exchange: answers it.
+    """
+
+    agent: Agent
+    request: Request
+    data: Any
+    session: str | None
+    connection: HttpConnection | None
+    exchange: Exchange
 
 
 class Endpoint:
@@ -128,7 +148,7 @@ class Endpoint:
                     self._backstage.taps.malformed(peer, request.body, unreadable)
                 await self._refuse(exchange, *problem)
             else:
-                await _METHODS[request.method](self, agent, connection, exchange, request, data)
+                await _METHODS[request.method](self, Asked(agent, request, data, session, connection, exchange))
         finally:
             if connection is not None:
                 connection.busy -= 1
@@ -182,30 +202,25 @@ class Endpoint:
 
     # --- POST
 
-    async def _post(
-        self,
-        agent: Agent,
-        connection: HttpConnection | None,
-        exchange: Exchange,
-        request: Request,
-        data: Any,
-    ) -> None:
+    async def _post(self, asked: Asked) -> None:
+        connection = asked.connection
         if connection is None:
-            await self._initialize(agent, exchange, request)
-        elif data.get("method") == "initialize" and connection.connection.version is None:
-            await self._greet(connection, exchange, request)
+            await self._initialize(asked)
+        elif asked.data.get("method") == "initialize" and connection.connection.version is None:
+            await self._greet(asked, connection)
         else:
-            await self._message(connection, exchange, request, data)
+            await self._message(asked, connection)
 
-    async def _initialize(self, agent: Agent, exchange: Exchange, request: Request) -> None:
+    async def _initialize(self, asked: Asked) -> None:
+        exchange = asked.exchange
         if len(self._connections) >= MOST_CONNECTIONS:
             await self._refuse(exchange, 503, "too_many_connections", "too many connections", {"Retry-After": "1"})
             return
-        connection = HttpConnection(self._backstage, agent, exchange.peer, self._backstage.connection_id())
+        connection = HttpConnection(self._backstage, asked.agent, exchange.peer, self._backstage.connection_id())
         self._connections[connection.id] = connection
         connection.busy += 1
         try:
-            await self._greet(connection, exchange, request)
+            await self._greet(asked, connection)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self._finish(connection, "the client left before initialize was answered")
@@ -214,23 +229,25 @@ class Endpoint:
             connection.busy -= 1
             connection.seen = trio.current_time()
 
-    async def _greet(self, connection: HttpConnection, exchange: Exchange, request: Request) -> None:
+    async def _greet(self, asked: Asked, connection: HttpConnection) -> None:
         """Answers `initialize` in the reply to its POST."""
+        exchange = asked.exchange
         headers = {
             CONNECTION_HEADER: connection.id,
             "Set-Cookie": f"{COOKIE}={connection.id}; Path=/acp; HttpOnly; SameSite=Lax",
         }
         greeting = connection.greeting = Greeting(self._backstage, exchange.peer, exchange, headers)
         if self._backstage.connections.get(connection.peer.id) is None:
-            self._backstage.arrive(connection.out, agent=connection.agent.scenario.name, address=address(request))
-        connection.connection.receive(request.body)
+            self._backstage.arrive(connection.out, agent=connection.agent.scenario.name, address=address(asked.request))
+        connection.connection.receive(asked.request.body)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(greeting.line.run)
             nursery.start_soon(_either, greeting.done, exchange, nursery.cancel_scope)
         connection.greeting = None
 
-    async def _message(self, connection: HttpConnection, exchange: Exchange, request: Request, data: Any) -> None:
-        problem = self._misaddressed(connection, request.headers.get(SESSION_HEADER), data)
+    async def _message(self, asked: Asked, connection: HttpConnection) -> None:
+        exchange = asked.exchange
+        problem = self._misaddressed(connection, asked.session, asked.data)
         if problem is not None:
             await self._refuse(exchange, *problem)
             return
@@ -241,7 +258,7 @@ class Endpoint:
         if waiting.cancelled_caught:
             await self._refuse(exchange, 503, "unread", "there is too much that this client has not read")
             return
-        connection.connection.receive(request.body)
+        connection.connection.receive(asked.request.body)
         await exchange.reply(202)
 
     def _misaddressed(self, connection: HttpConnection, header: str | None, data: dict[str, Any]) -> Problem | None:
@@ -271,19 +288,13 @@ class Endpoint:
 
     # --- GET
 
-    async def _get(
-        self,
-        agent: Agent,
-        connection: HttpConnection | None,
-        exchange: Exchange,
-        request: Request,
-        data: Any,
-    ) -> None:
+    async def _get(self, asked: Asked) -> None:
+        connection, exchange = asked.connection, asked.exchange
         assert connection is not None
-        if not _takes_events(request.headers):
+        if not _takes_events(asked.request.headers):
             await self._refuse(exchange, 406, "not_acceptable", "Accept has to include text/event-stream")
             return
-        session = request.headers.get(SESSION_HEADER)
+        session = asked.session
         first = session is not None and session not in connection.streams
         stream = connection.stream(session)
         if stream is None:
@@ -301,14 +312,8 @@ class Endpoint:
 
     # --- DELETE
 
-    async def _delete(
-        self,
-        agent: Agent,
-        connection: HttpConnection | None,
-        exchange: Exchange,
-        request: Request,
-        data: Any,
-    ) -> None:
+    async def _delete(self, asked: Asked) -> None:
+        connection, exchange = asked.connection, asked.exchange
         assert connection is not None
         self._connections.pop(connection.id, None)
         try:
@@ -321,9 +326,11 @@ class Endpoint:
 Problem = tuple[int, str, str]
 """Status, code and sentence of a refusal."""
 
-_Method = Callable[[Endpoint, Agent, "HttpConnection | None", Exchange, Request, Any], Awaitable[None]]
-
-_METHODS: dict[str, _Method] = {"GET": Endpoint._get, "POST": Endpoint._post, "DELETE": Endpoint._delete}
+_METHODS: dict[str, Callable[[Endpoint, Asked], Awaitable[None]]] = {
+    "GET": Endpoint._get,
+    "POST": Endpoint._post,
+    "DELETE": Endpoint._delete,
+}
 
 
 async def _either(done: trio.Event, exchange: Exchange, scope: trio.CancelScope) -> None:

@@ -14,7 +14,6 @@ import msgspec
 
 from mockagent.acp import kinds, render
 from mockagent.acp.requests import ANSWERS, REQUESTS, Ask, CannotAsk, Where, addressed, error_answer
-from mockagent.faults.interface import Life
 from mockagent.jsonrpc.correlation import Lost
 from mockagent.jsonrpc.messages import Response
 from mockagent.message import Burst, Message, Origin, Peer
@@ -146,12 +145,7 @@ class SessionOutput:
         )
 
     def _wire(self, item: Wire, origin: Origin) -> bool:
-        act = item.payload
-        if not isinstance(act, Life):
-            from mockagent.faults.effects import life_of_step
-
-            act = life_of_step(item.verb, item.payload)
-        self.connection.out.live(act, self.session.id)
+        self.connection.out.wire(item, self.session.id)
         return True
 
     # --- questions

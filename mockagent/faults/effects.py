@@ -52,7 +52,7 @@ from mockagent.faults import answer
 from mockagent.faults.framing import cuts, operations
 from mockagent.faults.interface import Act, Delay, Drop, Hold, Life, Pass, Play, Reply, Resend
 from mockagent.faults.listing import Skip
-from mockagent.message import NO_ID, HttpHead, Message, Peer, Shape
+from mockagent.message import NO_ID, HttpHead, Message, Shape
 from mockagent.net.channel import Bytes, Cut
 from mockagent.scenario.model import Span
 from mockagent.script import pointer
@@ -394,14 +394,6 @@ def _signal(name: int | str) -> int:
     import signal
 
     return name if isinstance(name, int) else int(signal.Signals["SIG" + name.removeprefix("SIG")])
-
-
-def life_of_step(verb: str, payload: Any) -> Life:
-    """What `disconnect`, `exit`, `stall` or `stderr` means as a step; the payload is that of the effect, filled."""
-    work = Work(Message("raw", None, Peer("", "acp", "memory")))
-    EFFECTS[verb].apply(work, payload, Context(lambda value, old: value, lambda span: float(span) / 1e6))
-    [life] = [*work.notices, *work.life]
-    return life
 
 
 # --- the table

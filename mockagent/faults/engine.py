@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mockagent.faults.effects import EFFECTS, Context, Work
 from mockagent.faults.framing import operations
 from mockagent.faults.interface import Act, Drop, Instead, Life, Page, Pass, Query, Reply
+from mockagent.faults.life import joined, point_life
 from mockagent.faults.listing import Listings, Request, Skip, cursor_of
 from mockagent.faults.memory import BY_CHANCE, Deferred, Memory, Pending, Rule, expects_reply
+from mockagent.faults.outside import Belongs, Fill, Report, Rng, Save, Spot
 from mockagent.faults.select import MAKES_SESSION, SessionFacts, facts_of, facts_of_point
 from mockagent.message import Message, Peer
 from mockagent.net.channel import Bytes, Op
@@ -33,50 +35,6 @@ SEEN_KINDS = 4096
 """Kinds for which `watches` remembers its answer; clients can make up new ones without end."""
 
 _IMPOSSIBLE = (Skip, Unset, Absent)
-
-
-class Spot(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a placeholder of a fault stands: what the host needs to know to fill it.
-
-    Attributes:
-        message: the one that is being matched or changed; None at a point in life.
-        groups: what the regex of the fault's `when` caught.
-        old: the value that `${value}` stands for; UNSET outside an `edit`.
-    """
-
-    peer: Peer | None = None
-    session: str | None = None
-    message: Message | None = None
-    groups: Mapping[str, str | None] = {}
-    old: Any = msgspec.UNSET
-
-
-class Fill(Protocol):
-    """Fills every placeholder in a value."""
-
-    def __call__(self, value: Any, spot: Spot) -> Any:
-        """Raises script.placeholders.Unset."""
-
-
-class Report(Protocol):
-    """Hears of each fault that fires, or that would have and could not."""
-
-    def __call__(self, fault: Fault, subject: Message | str, effects: tuple[str, ...], what: str, spot: Spot) -> None:
-        """`what` is `fired`, or `skipped: ` and the reason. `subject` is a message or the name of a point in life."""
-
-
-class Save(Protocol):
-    """Keeps what `save` read."""
-
-    def __call__(self, peer: Peer | None, session: str | None, name: str, value: Any) -> None:
-        """For `${saved.NAME}`, in the session or, without one, on the connection."""
-
-
-Rng = Callable[[str, "str | None"], Random]
-
-Belongs = Callable[[Fault, Spot], bool]
-"""Whether a fault may look at this place: where several scenarios share a process, each one's faults act
-on its own agent's."""
 
 
 class Engine:
@@ -543,35 +501,3 @@ _OF_REQUEST = ("/params/", "/http/query/")
 
 def _at(message: Message) -> Spot:
     return Spot(peer=message.peer, session=message.session, message=message)
-
-
-def point_life(work: Work) -> list[Life]:
-    """What effects mean where there is no message.
-
-    Raises:
-        Skip: one of them needs a message.
-    """
-    idle = Work(work.message)
-    idle.notices, idle.life, idle.ignores, idle.dropped = work.notices, work.life, work.ignores, work.dropped
-    untouched = all(getattr(work, name) == getattr(idle, name) for name in work.__slots__)
-    if not untouched or work.message.shape is not None or work.message.data is not None:
-        raise Skip("this needs a message")
-    return [*work.notices, *work.life]
-
-
-def joined(first: Life | None, others: Iterable[Life]) -> Life | None:
-    """Several things that happen at one point as one: text adds up, of the rest the last counts."""
-    life = first
-    for other in others:
-        if life is None:
-            life = other
-            continue
-        changes = {
-            name: value
-            for name in other.__struct_fields__
-            if (value := getattr(other, name)) is not None and value is not False
-        }
-        if life.stderr and other.stderr:
-            changes["stderr"] = life.stderr + other.stderr
-        life = msgspec.structs.replace(life, **changes)
-    return life

@@ -349,3 +349,26 @@ class CountType(Type):
         number: Schema = {"type": "integer", "minimum": self.low}
         ranges: Schema = {"type": "string", "pattern": r"^([0-9]+|[0-9]+\.\.[0-9]*|\.\.[0-9]+)$"}
         return {"anyOf": [number, ranges, {"type": "array", "items": number, "minItems": 1}]}
+
+
+def distinct(kind: str, key: str) -> Any:
+    """A list of structs of which no two have the same key; it is called as `ListOf` is.
+
+    Args:
+        kind: what one of them is, for the words of a mistake.
+        key: the attribute that tells them apart.
+    """
+
+    class Distinct(ListOf):
+        def build(self, node: Node, b: Build, path: str) -> Any:
+            made = super().build(node, b, path)
+            seen: set[str] = set()
+            for at, item in enumerate(made if isinstance(made, tuple) else ()):
+                name = getattr(item, key, None)
+                if isinstance(name, str) and name in seen:
+                    b.wrong(node.items[at], f"two {kind}s have the {key} `{name}`", f"{path}/{at}")
+                elif isinstance(name, str):
+                    seen.add(name)
+            return made
+
+    return Distinct

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from mockagent.scenario import kinds, model
+from mockagent.scenario.agent import AgentType
 from mockagent.scenario.conditions import WhenType
 from mockagent.scenario.effects import EFFECTS
 from mockagent.scenario.nodes import Node
-from mockagent.scenario.parts import AgentType, SessionsType
 from mockagent.scenario.problems import listed
+from mockagent.scenario.sessions import SessionsType
 from mockagent.scenario.shapes import CountType, Field, ListOf, MapOf, Nullable, Record, Span
 from mockagent.scenario.steps import PaceType, SaveMap, Steps
 from mockagent.scenario.types import (

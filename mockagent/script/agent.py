@@ -1,7 +1,8 @@
 """The scripted agent: what the protocols' handlers talk to.
 
-It picks the turn that answers a prompt, starts, cancels and ends runs. Who listens (`presence`), what is scheduled and
-what steps wait for (`listeners`) have modules of their own. It knows no protocol: prompts come in neutral form, and
+It picks the turn that answers a prompt, starts, cancels and ends runs. Who listens (`presence`), whether conditions
+hold, what is scheduled, what steps wait for (`listeners`), and what a parked turn needs to go on in another process
+(`past`) have modules of their own. It knows no protocol: prompts come in neutral form, and
 everything goes out through `Output`.
 """
 
@@ -17,17 +18,19 @@ from mockagent.errors import Refusal
 from mockagent.message import Origin, Peer
 from mockagent.scenario import model
 from mockagent.script.audience import Audience
+from mockagent.script.commands import Script
+from mockagent.script.conditions import Conditions
 from mockagent.script.listeners import Listeners
-from mockagent.script.match import ALWAYS, Counters, Match, command_of, matches
-from mockagent.script.output import Answer, Fail, Output, Stop
+from mockagent.script.match import ALWAYS
+from mockagent.script.output import Fail, Output, Stop
 from mockagent.script.pace import draw
-from mockagent.script.placeholders import Scope, Unset, fill_step, fill_text
+from mockagent.script.placeholders import Scope, Unset, fill_step
 from mockagent.script.play import play
 from mockagent.script.pointer import Absent, get
 from mockagent.script.presence import Presence
 from mockagent.script.prompt import Prompt, Waiting
 from mockagent.script.replay import replay
-from mockagent.script.run import Run, Script
+from mockagent.script.run import Run
 from mockagent.script.schedule import Schedule
 from mockagent.script.settings import choose_mode, choose_option
 from mockagent.script.stage import Stage
@@ -49,6 +52,7 @@ class Agent:
         complain: tells the person at the terminal: `complain(text)`.
 
     Attributes:
+        conditions: whether those of the scenario hold.
         process: does `exit` and `stderr` to the process when they are steps and no channel has to empty before.
     """
 
@@ -57,7 +61,7 @@ class Agent:
         self.stage = stage
         self.note = note
         self._complain = complain
-        self.counters = Counters()
+        self.conditions = Conditions(self)
         self.process: Callable[[str, Any], None] = _nowhere
         self.on_event: list[Callable[[str, str | None], None]] = []
         self._runs: dict[str, list[Run]] = {}
@@ -175,46 +179,32 @@ class Agent:
         self.world.sessions.touch(session)
         saved = out.peer.saved if out.peer is not None else None
         scope = Scope(self.world, session, prompt=prompt.text, message=prompt.message, saved=saved)
-        run = Run(
-            self,
-            session,
-            scope,
-            origin="turn",
-            out=self.presence.audience(session, out),
-            ended=self._turn_ended,
-            label=f"turn {session.turns}",
-        )
+        run = self.open_turn(session, scope, self.presence.audience(session, out), session.turns)
         run.facts = dict(prompt.facts)
         if prompt.tool_result is not None:
             run.facts["tool_result"] = prompt.tool_result
-        self._turns.setdefault(session.id, []).append(run)
-        self._runs.setdefault(session.id, []).append(run)
         number, steps = self._choose(run)
         if self.world.sessions.keeps and number >= 0:
-            self._remember(run, number)
+            from mockagent.script.past import remember
+
+            remember(run, number)
         self.event("turn_started", session)
         run.start(play(run, steps))
         return run
 
-    def _remember(self, run: Run, turn: int) -> None:
-        """From here on a turn remembers what it gets from outside: it may have to be played again."""
-        from mockagent.script.past import Past, Written
+    def open_turn(self, session: Session, scope: Scope, out: Output, number: int) -> Run:
+        """A turn that is open from now on, though nothing of it plays yet.
 
-        session, scope = run.session, run.scope
-        run.past = Past(
-            Written(
-                number=session.turns,
-                turn=turn,
-                prompt=scope.prompt or "",
-                message=scope.message,
-                facts=run.facts,
-                groups=dict(scope.groups),
-                messages=session.messages,
-                calls=session.calls,
-                told=[],
-                rounds=[],
-            )
-        )
+        Args:
+            session: where.
+            scope: what its placeholders see.
+            out: gets what it says, and its end.
+            number: which turn of the session it is.
+        """
+        run = Run(self, session, scope, origin="turn", out=out, ended=self._turn_ended, label=f"turn {number}")
+        self._turns.setdefault(session.id, []).append(run)
+        self._runs.setdefault(session.id, []).append(run)
+        return run
 
     def parked(self, run: Run) -> None:
         """A turn waits for its client, whose next request may come to another process."""
@@ -229,48 +219,10 @@ class Agent:
             run.session.parked = None
             self.world.sessions.changed(run.session)
 
-    def revive(self, session: Session) -> Run | None:
-        """The turn that waits for its client in this session, though it began in another process; None: there is none.
-
-        It is played again in silence. If it does not come to where it was, it is given up.
-        """
-        from mockagent.script.past import Past, Silent, read
-
-        begun = None if session.parked is None else read(session.parked)
-        if begun is None or begun.turn >= len(self.scenario.turns):
-            return None
-        counts = session.messages, session.calls
-        session.messages, session.calls = begun.messages, begun.calls
-        scope = Scope(self.world, session, prompt=begun.prompt, groups=begun.groups, message=begun.message)
-        run = Run(
-            self,
-            session,
-            scope,
-            origin="turn",
-            out=Silent(),
-            ended=self._turn_ended,
-            label=f"turn {begun.number}",
-        )
-        run.facts = begun.facts
-        run.past = Past(begun, silent=True)
-        self._turns.setdefault(session.id, []).append(run)
-        self._runs.setdefault(session.id, []).append(run)
-        run.start(play(run, self.scenario.turns[begun.turn].steps))
-        waits = run.past.play_again(run)
-        session.messages, session.calls = max(counts[0], session.messages), max(counts[1], session.calls)
-        self.note("revived" if waits else "not_revived", session.id, turn=begun.number)
-        if not waits:
-            run.drop()
-            session.parked = None
-            self.world.sessions.changed(session)
-            return None
-        run.out = self.presence.audience(session)
-        return run
-
     def _choose(self, run: Run) -> tuple[int, tuple[model.Step, ...]]:
         """The turn that answers: its number, -1 for none, and its steps."""
         for number, turn in enumerate(self.scenario.turns):
-            found = ALWAYS if turn.when is None else self.match(turn.when, run)
+            found = ALWAYS if turn.when is None else self.conditions.match(turn.when, run)
             if found is None:
                 continue
             run.scope.groups = found.groups
@@ -402,7 +354,7 @@ class Agent:
     def restart(self, world: World) -> None:
         """Goes on in another world, in which nothing has happened yet. Visitors stay, and whoever watches events."""
         self.world = world
-        self.counters = Counters()
+        self.conditions.clear()
         self._runs.clear()
         self._turns.clear()
         self._queues.clear()
@@ -515,59 +467,11 @@ class Agent:
         for watcher in list(self.on_event):
             watcher(event, session.id if session is not None else None)
 
-    # --- conditions, chances, saving
+    # --- chances, saving
 
     def rng(self, purpose: str, session: Session | None) -> Random:
         """The running generator for a purpose."""
         return self.world.seeds.rng(purpose, session.id if session is not None else None)
-
-    def facts(self, session: Session | None) -> dict[str, Any]:
-        """What conditions see of a session."""
-        if session is None:
-            return {}
-        return {
-            "prompt": session.prompt,
-            "command": command_of(session.prompt),
-            "turn": session.turns,
-            "session": session.id,
-            "mode": session.mode,
-            "option": session.config,
-            "running": self.running(session),
-            "last_stop": session.last_stop,
-        }
-
-    def match(
-        self, when: model.When, run: Run, *, answer: Answer | None = None, text: str | None = None
-    ) -> Match | None:
-        """Whether a condition holds in a run; the match carries the groups of a regex."""
-        facts = self.facts(run.session) | self._hearer(run) | run.facts
-        facts["prompt"] = run.scope.prompt
-        facts["origin"] = run.origin
-        facts["fill"] = partial(fill_text, scope=run.scope)
-        if run.origin == "turn":
-            facts["running"] = run.running
-        if answer is not None:
-            facts["outcome"] = (answer.outcome,) if answer.option is None else (answer.outcome, answer.option)
-            facts["text"] = text or ""
-            facts["result"] = answer.value
-        return matches(when, facts, self.counters, partial(self._chance, run.session), unset=partial(self._unset, run))
-
-    def _hearer(self, run: Run) -> dict[str, Any]:
-        """What conditions see of the one who hears a run: outside of turns, whoever opened the session last."""
-        peer = run.out.peer if run.out is not None else None
-        if peer is None:
-            peer = self.presence.last(run.session)
-        return {} if peer is None else {"protocol": peer.protocol, "transport": peer.transport, "connection": peer.id}
-
-    def _chance(self, session: Session, purpose: str) -> Random:
-        return self.rng(purpose, session)
-
-    def _unset(self, run: Run, missing: Unset) -> None:
-        self.note("when_false", run.session.id, why=str(missing))
-
-    def holds(self, when: model.When, run: Run, *, answer: Answer | None = None, text: str | None = None) -> bool:
-        """Whether a condition holds in a run."""
-        return bool(run.tell(lambda: self.match(when, run, answer=answer, text=text) is not None))
 
     def save(self, wanted: Mapping[str, str], message: Any, scope: Scope) -> None:
         """Keeps values of a message under names; a pointer to nothing is noted and keeps nothing."""

@@ -17,9 +17,12 @@ import msgspec
 from mockagent.message import Origin, Peer
 from mockagent.scenario.model import Micros
 from mockagent.script.output import Admission, Answer, Fail, Item, Need, Output, Stop, Ticket, ToolCall
+from mockagent.script.placeholders import Scope
 
 if TYPE_CHECKING:
+    from mockagent.script.agent import Agent
     from mockagent.script.run import Run
+    from mockagent.world.session import Session
 
 _MOST = 10_000  # outcomes that are remembered; a turn that is longer cannot be written down
 
@@ -135,6 +138,57 @@ def read(data: bytes) -> Written | None:
         return msgspec.json.decode(data, type=Written)
     except msgspec.MsgspecError:
         return None
+
+
+def remember(run: Run, turn: int) -> None:
+    """From here on a turn remembers what it gets from outside: it may have to be played again.
+
+    Args:
+        run: the turn, before anything of it has played.
+        turn: which of the scenario's turns it is.
+    """
+    session, scope = run.session, run.scope
+    run.past = Past(
+        Written(
+            number=session.turns,
+            turn=turn,
+            prompt=scope.prompt or "",
+            message=scope.message,
+            facts=run.facts,
+            groups=dict(scope.groups),
+            messages=session.messages,
+            calls=session.calls,
+            told=[],
+            rounds=[],
+        )
+    )
+
+
+def revive(agent: Agent, session: Session) -> Run | None:
+    """The turn that waits for its client in this session, though it began in another process; None: there is none.
+
+    It is played again in silence. If it does not come to where it was, it is given up.
+    """
+    begun = None if session.parked is None else read(session.parked)
+    if begun is None or begun.turn >= len(agent.scenario.turns):
+        return None
+    counts = session.messages, session.calls
+    session.messages, session.calls = begun.messages, begun.calls
+    scope = Scope(agent.world, session, prompt=begun.prompt, groups=begun.groups, message=begun.message)
+    run = agent.open_turn(session, scope, Silent(), begun.number)
+    run.facts = begun.facts
+    run.past = Past(begun, silent=True)
+    run.start(agent.script(run, agent.scenario.turns[begun.turn].steps))
+    waits = run.past.play_again(run)
+    session.messages, session.calls = max(counts[0], session.messages), max(counts[1], session.calls)
+    agent.note("revived" if waits else "not_revived", session.id, turn=begun.number)
+    if not waits:
+        run.drop()
+        session.parked = None
+        agent.world.sessions.changed(session)
+        return None
+    run.out = agent.presence.audience(session)
+    return run
 
 
 class Silent:

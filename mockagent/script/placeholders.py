@@ -241,3 +241,15 @@ def fill_step(step: Step, scope: Scope) -> Any:
         Unset: a placeholder has no value.
     """
     return fill(step.payload, scope, words=step.verb in _WORDY) if step.dynamic else step.payload
+
+
+def fill_meta(step: Step, scope: Scope) -> dict[str, Any] | None:
+    """The `_meta` of a step, filled; None for one without.
+
+    Raises:
+        Unset: a placeholder has no value.
+    """
+    if step.meta is None:
+        return None
+    meta: dict[str, Any] = fill(step.meta, scope) if step.dynamic else step.meta
+    return meta

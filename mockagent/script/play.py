@@ -1,27 +1,25 @@
 """What each verb does: generators of commands, one a verb.
 
 A player sends items and asks through its run, and yields when it has to wait; it never waits itself and never knows a
-protocol. The table at the end has a row for every verb that the format has.
+protocol. The table at the end has a row for every verb that the format has; those that ask are in `questions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from mockagent.scenario import model
 from mockagent.scenario.model import Step
+from mockagent.script.commands import Ended, Gather, Idle, Listen, Script, Signal
 from mockagent.script.output import (
     Admission,
     Answer,
-    ClientRequest,
     ClientTool,
     Fail,
     Info,
-    Need,
     Permission,
     Raw,
     Stop,
@@ -32,8 +30,9 @@ from mockagent.script.output import (
     Wire,
 )
 from mockagent.script.pace import draw, gap, pieces
-from mockagent.script.placeholders import Unset, fill, fill_step
-from mockagent.script.run import Ended, Gather, Idle, Listen, Run, Script, Signal
+from mockagent.script.placeholders import Unset, fill, fill_meta, fill_step
+from mockagent.script.questions import ask, cannot, client_request, keep, mcp, put, terminal, then, words_of
+from mockagent.script.run import Run
 from mockagent.world.clock import ACTIVITY
 from mockagent.world.metadata import Refused
 
@@ -55,7 +54,7 @@ def play(run: Run, steps: Sequence[Step]) -> Script:
         if step.after:
             yield draw(step.after, rng)
         try:
-            if step.when is not None and not run.agent.holds(step.when, run):
+            if step.when is not None and not run.agent.conditions.holds(step.when, run):
                 continue
             if step.verb in _FRAGILE:
                 raise Ended(_end(step, run), steps[index + 1 :] if step.verb == "stop" else ())
@@ -73,7 +72,7 @@ def _goes_on(steps: Sequence[Step], index: int) -> bool:
 
 def _end(step: Step, run: Run) -> Stop | Fail:
     payload = fill_step(step, run.scope)
-    return Stop(payload, _meta(run, step)) if step.verb == "stop" else Fail(payload)
+    return Stop(payload, fill_meta(step, run.scope)) if step.verb == "stop" else Fail(payload)
 
 
 # --- text
@@ -104,7 +103,7 @@ def _text(run: Run, step: Step) -> Script:
                 message_id=message_id,
                 starts=done == take,
                 ends=done == last and complete,
-                meta=_meta(run, step),
+                meta=fill_meta(step, run.scope),
             )
         )
         if done < last:
@@ -130,22 +129,15 @@ def _message_id(run: Run, step: Step) -> str | None:
     return run.last_message[step.verb]
 
 
-def _meta(run: Run, step: Step) -> dict[str, Any] | None:
-    if step.meta is None:
-        return None
-    meta: dict[str, Any] = fill(step.meta, run.scope) if step.dynamic else step.meta
-    return meta
-
-
 # --- tools
 
 
 def _tool(run: Run, step: Step) -> Script:
     payload: model.Tool = fill_step(step, run.scope)
-    call = _call(run, payload, _meta(run, step))
+    call = _call(run, payload, fill_meta(step, run.scope))
     admission = run.admit(call, bool(payload.ask))
     if admission is Admission.SKIP:
-        yield from _cannot(run, step, "not enabled by the client")
+        yield from cannot(run, step, "not enabled by the client")
         return
     run.emit(call)
     run.open_calls[call.id] = call
@@ -154,11 +146,11 @@ def _tool(run: Run, step: Step) -> Script:
         return
     answer = None
     if admission is Admission.ASK:
-        ask = payload.ask if isinstance(payload.ask, model.Ask) else model.Ask()
-        content = None if ask.content is msgspec.UNSET else ask.content
-        answer = yield from _put(run, step, Permission(tool=call, options=ask.options, content=content))
+        asked = payload.ask if isinstance(payload.ask, model.Ask) else model.Ask()
+        content = None if asked.content is msgspec.UNSET else asked.content
+        answer = yield from put(run, step, Permission(tool=call, options=asked.options, content=content))
         if answer is not None:
-            _keep(run, step, answer)
+            keep(run, step, answer)
         if answer is None or answer.outcome != "granted":
             yield from _not_granted(run, step, call, answer)
             return
@@ -166,7 +158,7 @@ def _tool(run: Run, step: Step) -> Script:
         yield Signal.ROOM  # tools that are called together are all called before the first gives its result
     yield from _work(run, step, call, payload)
     if answer is not None:
-        yield from _then(run, step, answer, _words(payload.output))
+        yield from then(run, step, answer, words_of(payload.output))
 
 
 def _call(run: Run, payload: model.Tool, meta: dict[str, Any] | None) -> ToolCall:
@@ -236,151 +228,25 @@ def _result(payload: model.Tool) -> Any:
     return "" if payload.content is msgspec.UNSET else payload.content
 
 
-def _words(value: Any) -> str:
-    if value is msgspec.UNSET or value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 def _client_tool(run: Run, step: Step, call: ToolCall, payload: model.Tool) -> Script:
-    answer = yield from _put(run, step, ClientTool(tool=call))
+    answer = yield from put(run, step, ClientTool(tool=call))
     if answer is None:
         run.emit(ToolUpdate(id=call.id, fields={"status": "failed"}, final=True))
-        yield from _cannot(run, step)
+        yield from cannot(run, step)
         return
     status = "completed" if answer.outcome == "result" else "failed"
     run.emit(ToolUpdate(id=call.id, fields={"status": status, "output": answer.value}, final=True, result=answer.value))
-    _keep(run, step, answer)
-    yield from _then(run, step, answer, _words(answer.value))
+    keep(run, step, answer)
+    yield from then(run, step, answer, words_of(answer.value))
 
 
 def _not_granted(run: Run, step: Step, call: ToolCall, answer: Answer | None) -> Script:
     denied = None if answer is None or answer.outcome == "cancelled" else (answer.reason or "")
     run.emit(ToolUpdate(id=call.id, fields={"status": "failed"}, final=True, denied=denied))
     if answer is None:
-        yield from _cannot(run, step)
+        yield from cannot(run, step)
     else:
-        yield from _then(run, step, answer, answer.reason or "")
-
-
-# --- questions
-
-
-def _put(run: Run, step: Step, need: Need) -> Any:
-    """Asks and waits for the answer; None if it cannot be asked. (A generator that returns an Answer.)"""
-    ticket = run.ask(need, None if step.timeout is None else draw(step.timeout, run.rng("waits")))
-    if ticket is None:
-        return None
-    answer: Answer = yield ticket
-    return answer
-
-
-def _cannot(run: Run, step: Step, why: str = "the client cannot be asked") -> Script:
-    run.agent.note("skipped", run.session.id, step=str(step.place), verb=step.verb, why=why)
-    if step.otherwise is not None:
-        yield from play(run, step.otherwise)
-
-
-def _keep(run: Run, step: Step, answer: Answer) -> None:
-    if step.save:
-        run.agent.save(step.save, answer.message, run.scope)
-
-
-def _then(run: Run, step: Step, answer: Answer, text: str) -> Script:
-    """Plays the first branch of `then` that fits; without one, a cancelled permission ends the turn.
-
-    Source: ACP, Prompt Turn, cancellation: only a client that has cancelled the turn answers like this.
-    """
-    for way in step.then or ():
-        if way.when is None or run.agent.holds(way.when, run, answer=answer, text=text):
-            yield from play(run, way.steps)
-            return
-    if answer.outcome == "cancelled" and step.verb in _PERMISSIONS:
-        raise Ended(Stop("cancelled"))
-
-
-_PERMISSIONS = frozenset({"ask", "tool"})
-
-
-def _ask(run: Run, step: Step) -> Script:
-    payload: model.Ask = fill_step(step, run.scope)
-    content = None if payload.content is msgspec.UNSET else payload.content
-    known = run.session.history.find(payload.tool) if payload.tool is not None else None
-    fields = {"title": payload.title} if payload.title is not None else {}
-    call = ToolCall(
-        id=payload.tool or run.session.next_call_id(),
-        name=known.name if known is not None else None,
-        fields=fields,
-        input=known.input if known is not None else None,
-    )
-    answer = yield from _put(run, step, Permission(tool=call, options=payload.options, content=content))
-    if answer is None:
-        yield from _cannot(run, step)
-        return
-    _keep(run, step, answer)
-    yield from _then(run, step, answer, answer.reason or "")
-
-
-def _client_request(run: Run, step: Step) -> Script:
-    need = ClientRequest(verb=step.verb, payload=fill_step(step, run.scope), step=str(step.place))
-    answer = yield from _put(run, step, need)
-    if answer is None:
-        yield from _cannot(run, step)
-        return
-    yield from _answered(run, step, answer)
-
-
-def _answered(run: Run, step: Step, answer: Answer) -> Script:
-    _keep(run, step, answer)
-    yield from _then(run, step, answer, _words(answer.value) if answer.words is None else answer.words)
-
-
-def _terminal(run: Run, step: Step) -> Script:
-    """The client's terminal, from its creation to its release; a tool call shows it as long as it is there."""
-    payload: model.Terminal = fill_step(step, run.scope)
-    if payload.kill_after is not None:
-        payload = msgspec.structs.replace(payload, kill_after=draw(payload.kill_after, run.rng("waits")))
-    begun = None if payload.tool is None else partial(_show_terminal, run, payload.tool)
-    need = ClientRequest(verb="terminal", payload=payload, step=str(step.place), begun=begun)
-    answer = yield from _put(run, step, need)
-    if answer is None:
-        yield from _cannot(run, step)
-        return
-    yield from _answered(run, step, answer)
-
-
-def _show_terminal(run: Run, tool: str, terminal: str) -> None:
-    run.emit(ToolUpdate(id=tool, fields={"status": "in_progress", "content": [{"terminal": terminal}]}))
-
-
-def _mcp(run: Run, step: Step) -> Script:
-    """A tool of one of the client's MCP servers, shown like any other tool call."""
-    payload: model.McpCall = fill_step(step, run.scope)
-    ticket = run.ask(
-        ClientRequest(verb="mcp", payload=payload, step=str(step.place)),
-        None if step.timeout is None else draw(step.timeout, run.rng("waits")),
-    )
-    if ticket is None:
-        yield from _cannot(run, step)
-        return
-    fields = {"title": f"{payload.server}: {payload.tool}", "kind": "other", "status": "in_progress"}
-    call = ToolCall(
-        id=run.session.next_call_id(), name=payload.tool, fields=fields, input=payload.arguments, meta=_meta(run, step)
-    )
-    run.emit(call)
-    run.open_calls[call.id] = call
-    answer: Answer = yield ticket
-    done = {"status": "completed" if answer.outcome == "result" else "failed"}
-    run.emit(ToolUpdate(id=call.id, fields=done | _mcp_result(answer), final=True, result=answer.words or ""))
-    yield from _answered(run, step, answer)
-
-
-def _mcp_result(answer: Answer) -> dict[str, Any]:
-    """What the tool gave back: MCP's blocks are ACP's, and its structured content is the raw output."""
-    value = answer.value if isinstance(answer.value, dict) else {}
-    content = value.get("content") or ([answer.words] if answer.words else [])
-    made = {"content": content, "output": value.get("structuredContent")}
-    return {key: part for key, part in made.items() if part}
+        yield from then(run, step, answer, answer.reason or "")
 
 
 # --- the rest
@@ -390,7 +256,7 @@ def _tool_start(run: Run, step: Step) -> Script:
     payload: model.ToolFields = fill_step(step, run.scope)
     fields = dict(payload.fields)
     name, input = fields.pop("name", None), fields.get("input")
-    run.emit(ToolCall(id=payload.id, name=name, fields=fields, input=input, meta=_meta(run, step)))
+    run.emit(ToolCall(id=payload.id, name=name, fields=fields, input=input, meta=fill_meta(step, run.scope)))
     return
     yield
 
@@ -400,7 +266,7 @@ def _tool_update(run: Run, step: Step) -> Script:
     fields = dict(payload.fields)
     final = fields.get("status") in ("completed", "failed")
     result = fields.get("output", fields.get("content", "")) if final else None
-    run.emit(ToolUpdate(id=payload.id, fields=fields, final=final, result=result, meta=_meta(run, step)))
+    run.emit(ToolUpdate(id=payload.id, fields=fields, final=final, result=result, meta=fill_meta(step, run.scope)))
     return
     yield
 
@@ -409,7 +275,7 @@ def _surface(run: Run, step: Step) -> Script:
     payload = fill_step(step, run.scope)
     if not run.silent:
         run.agent.changed(run.session, step.verb, payload)
-    run.emit(Surface(verb=step.verb, payload=payload, meta=_meta(run, step)))
+    run.emit(Surface(verb=step.verb, payload=payload, meta=fill_meta(step, run.scope)))
     return
     yield
 
@@ -462,8 +328,8 @@ def _wait_for(run: Run, step: Step) -> Script:
     outcome: Any = "timeout" if heard is None else "result"
     answer = Answer(outcome=outcome, value=heard, message=heard)
     if heard is not None:
-        _keep(run, step, answer)
-    yield from _then(run, step, answer, _words(heard))
+        keep(run, step, answer)
+    yield from then(run, step, answer, words_of(heard))
 
 
 def _repeat(run: Run, step: Step) -> Script:
@@ -499,7 +365,7 @@ PLAYERS: dict[str, Callable[[Run, Step], Script]] = {
     "tool": _tool,
     "tool_start": _tool_start,
     "tool_update": _tool_update,
-    "ask": _ask,
+    "ask": ask,
     "plan": _surface,
     "usage": _surface,
     "commands": _surface,
@@ -508,12 +374,12 @@ PLAYERS: dict[str, Callable[[Run, Step], Script]] = {
     "notice": _surface,
     "compaction": _surface,
     "info": _info,
-    "read": _client_request,
-    "write": _client_request,
-    "terminal": _terminal,
-    "elicit": _client_request,
-    "mcp": _mcp,
-    "request": _client_request,
+    "read": client_request,
+    "write": client_request,
+    "terminal": terminal,
+    "elicit": client_request,
+    "mcp": mcp,
+    "request": client_request,
     "notify": _raw,
     "update": _raw,
     "send": _raw,

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from mockagent.script.commands import Script, Signal
 from mockagent.script.output import Item, Role, Surface, Text, ToolCall, ToolUpdate
 from mockagent.script.pace import draw
-from mockagent.script.run import Run, Script, Signal
+from mockagent.script.run import Run
 from mockagent.world.history import Called, Entry, Planned, Said
 
 _ROLES: dict[str, Role] = {"user": "user", "say": "say", "think": "think"}

@@ -1,14 +1,14 @@
 """One run of steps: the branches it consists of, its questions to the client, its end.
 
 A run belongs to its session and plays on the stage; it sends through an `Output` that can be exchanged while it plays
-(the next AAP request, a reconnect, nobody). The steps themselves are generators (`script.play`); what they yield is a
-`Command`, carried out here. Nothing in this module waits.
+(the next AAP request, a reconnect, nobody). The steps themselves are generators (`script.play`); what they yield
+(`script.commands`) is carried out here. Nothing in this module waits.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from mockagent.message import Origin
 from mockagent.scenario.model import Micros, Step
 from mockagent.script.audience import Audience
+from mockagent.script.commands import Command, Ended, Gather, Idle, Listen, Script, Signal
 from mockagent.script.output import (
     Admission,
     Answer,
@@ -49,60 +50,6 @@ _PLENTY = 1024
 
 CANCEL_GRACE = 2.0
 """Seconds (real time) that a cancelled turn waits for the client to answer what it was asked."""
-
-
-class Signal(enum.Enum):
-    """Commands without a value."""
-
-    ROOM = enum.auto()  # go on when the output has room
-    BREATH = enum.auto()  # go on when others have had their turn
-    FOREVER = enum.auto()  # never go on
-
-
-class Gather:
-    """Goes on when all these branches have ended."""
-
-    __slots__ = ("scripts",)
-
-    def __init__(self, scripts: Sequence[Script]) -> None:
-        self.scripts = scripts
-
-
-class Listen:
-    """Goes on when the client calls this method, with the message, or with None after the time-out."""
-
-    __slots__ = ("method", "timeout")
-
-    def __init__(self, method: str, timeout: Micros | None) -> None:
-        self.method = method
-        self.timeout = timeout
-
-
-class Idle:
-    """Goes on after a wait that belongs to a repetition without end."""
-
-    __slots__ = ("wait",)
-
-    def __init__(self, wait: Micros) -> None:
-        self.wait = wait
-
-
-Command = Micros | Signal | Gather | Listen | Idle | Ticket
-Script = Generator[Command, Any, None]
-
-
-class Ended(Exception):
-    """Raised by a step that ends the turn, from any depth.
-
-    Args:
-        how: the stop reason, or the error.
-        rest: the steps behind it in the same list; they play after the reply.
-    """
-
-    def __init__(self, how: Stop | Fail, rest: Sequence[Step] = ()) -> None:
-        self.how = how
-        self.rest = rest
-        super().__init__(how)
 
 
 class State(enum.Enum):

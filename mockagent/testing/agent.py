@@ -24,6 +24,8 @@ from mockagent.scenario import model
 from mockagent.script.driver import drive
 from mockagent.testing import values
 from mockagent.testing.errors import MockError, raise_bugs
+from mockagent.testing.journal import Journal
+from mockagent.testing.loops import awaited, in_event_loop
 from mockagent.testing.values import UNSET
 from mockagent.watch.entries import Entry
 from mockagent.watch.memory import Memory
@@ -247,7 +249,7 @@ class MockAgent:
             MockError: waiting here would stop the event loop in which the client runs.
         """
         self._sync()
-        if _in_event_loop():
+        if in_event_loop():
             try:
                 return self._memory.wait_for(method, 0, since)
             except TimeoutError:
@@ -259,7 +261,7 @@ class MockAgent:
 
     async def until(self, method: str, timeout: float = 5.0, since: int = 0) -> Entry:  # noqa: ASYNC109
         """`wait_for` in asyncio and trio."""
-        entry: Entry = await _awaited(self._submit(self._troupe_.wait_for, method, timeout, since))
+        entry: Entry = await awaited(self._submit(self._troupe_.wait_for, method, timeout, since))
         return entry
 
     def report(self) -> dict[str, Any]:
@@ -305,7 +307,7 @@ class MockAgent:
     async def __aenter__(self) -> MockAgent:
         self._start()
         try:
-            await _awaited(self._up)
+            await awaited(self._up)
         except BaseException:
             self._finish()
             raise
@@ -315,7 +317,7 @@ class MockAgent:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
-        await _awaited(self._down)
+        await awaited(self._down)
         self._finish()
         self._surface(error)
 
@@ -473,78 +475,3 @@ class Armed:
     def clear(self) -> None:
         """Takes it out again; doing it twice is harmless."""
         self._mock._call(self._mock._troupe_.disarm, self.id)
-
-
-class Journal:
-    """The journal of a mock, as it is at the moment of each question. See `watch.memory.Memory`."""
-
-    def __init__(self, mock: MockAgent) -> None:
-        self._mock = mock
-
-    def __repr__(self) -> str:
-        return f"<journal of {self._mock!r}>"
-
-    @property
-    def _now(self) -> Memory:
-        self._mock._sync()
-        return self._mock._memory
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All lines, the oldest first."""
-        return self._now.entries
-
-    @property
-    def last(self) -> int:
-        """Number of the newest line."""
-        return self._now.last
-
-    def since(self, seq: int) -> list[Entry]:
-        """The lines after the one with that number."""
-        return self._now.since(seq)
-
-    def requests(self, method: str = "*") -> list[Entry]:
-        """What the client sent: by kind (`session/list`, `GET /sessions`, `answer:...`), neutral kind, or glob."""
-        return self._now.requests(method)
-
-    def sent(self, kind: str = "*") -> list[Entry]:
-        """What left for the client: by kind (`reply:session/list`, `update:plan`), neutral kind, or glob."""
-        return self._now.sent(kind)
-
-    def events(self, name: str = "*") -> list[Entry]:
-        """What else happened: by name or glob (`connected`, `fault`, `turn_ended`, ...)."""
-        return self._now.events(name)
-
-    def malformed_input(self) -> list[Entry]:
-        """What the client sent that was no message."""
-        return self._now.malformed_input()
-
-
-def _in_event_loop() -> bool:
-    """Whether whoever calls is a task, and so keeps others from running."""
-    if trio.lowlevel.in_trio_task():
-        return True
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
-
-
-async def _awaited(future: Future[T]) -> T:
-    """Waits for a future in whatever event loop this is."""
-    if trio.lowlevel.in_trio_task():
-        await _awaited_in_trio(future)
-        return future.result()
-    import asyncio
-
-    return await asyncio.wrap_future(future)
-
-
-async def _awaited_in_trio(future: Future[Any]) -> None:
-    there = trio.Event()
-    token = trio.lowlevel.current_trio_token()
-
-    def tell(done: Future[Any]) -> None:
-        with suppress(trio.RunFinishedError):
-            token.run_sync_soon(there.set)
-
-    future.add_done_callback(tell)
-    await there.wait()

@@ -131,7 +131,7 @@ class Backstage:
                 out.release("turn_ended", session)
 
     def _step(self, verb: str, payload: Any) -> None:
-        from mockagent.faults.effects import life_of_step
+        from mockagent.faults.life import life_of_step
 
         self.live(life_of_step(verb, payload), _NOBODY)
 

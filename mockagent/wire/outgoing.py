@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -16,6 +16,9 @@ from mockagent.faults.interface import Act, Delay, Drop, Hold, Life, Pass, Play,
 from mockagent.message import NO_ID, Burst, Fate, Message, Peer
 from mockagent.net.channel import Cut
 from mockagent.wire.line import Director, Line
+
+if TYPE_CHECKING:
+    from mockagent.script.output import Wire
 
 Routing = Callable[["str | None", "Message | None"], Line]
 """The line for a session and a message; without a message, the one its updates take."""
@@ -176,6 +179,15 @@ class Outgoing:
             self._director.live(Life(stall_read=act.stall_read), self.peer)
             act = replace(act, stall_read=None)
         self._route(session, message).put_life(act)
+
+    def wire(self, item: Wire, session: str) -> None:
+        """Carries out a step about the wire, which a fault's own steps have made out already."""
+        act = item.payload
+        if not isinstance(act, Life):
+            from mockagent.faults.life import life_of_step
+
+            act = life_of_step(item.verb, item.payload)
+        self.live(act, session)
 
     def finish(self, how: Cut, session: str | None = None) -> None:
         """The channel ends once all that was sent has left, what faults hold back and what they play included."""

@@ -1,4 +1,7 @@
-"""The client's MCP servers: a real one, written with the official package, over all three transports."""
+"""The client's MCP servers: a real one, written with the official package, over all three transports.
+
+It takes half a second to start. What is about the mock's side alone is tested with one that is there at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ import trio
 from mockagent.acp import mcp as connecting
 from tests.acp.pipe import Json, playing
 
-HERE = Path(__file__).parent / "mcp_server.py"
+REAL = Path(__file__).parent / "mcp_server.py"
+PLAIN = Path(__file__).parent / "mcp_plain.py"
 
 if importlib.util.find_spec("mcp") is None:
     if os.environ.get("CI"):
@@ -47,12 +51,12 @@ turns:
 """
 
 
-@pytest.fixture(params=["stdio", "http", "sse"])
+@pytest.fixture(scope="module", params=["stdio", "http", "sse"])
 def server(request: pytest.FixtureRequest) -> Iterator[Json]:
     """How a client names the server, which runs where it has to be there before."""
-    program = [sys.executable, str(HERE), request.param]
+    program = [sys.executable, str(REAL), request.param]
     if request.param == "stdio":
-        yield stdio(request.param)
+        yield started(*program)
         return
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -67,9 +71,20 @@ def server(request: pytest.FixtureRequest) -> Iterator[Json]:
         process.kill()
 
 
-def stdio(*args: str, command: str = sys.executable, **env: str) -> Json:
+def started(command: str, *args: str, **env: str) -> Json:
+    """How a client names a server that the agent starts."""
     pairs = [{"name": name, "value": value} for name, value in env.items()]
-    return {"name": "w", "command": command, "args": [str(HERE), *args], "env": pairs}
+    return {"name": "w", "command": command, "args": list(args), "env": pairs}
+
+
+def plain(*args: str, **env: str) -> Json:
+    """The server that is there at once."""
+    return started(sys.executable, "-S", str(PLAIN), *args, **env)
+
+
+def code(text: str) -> Json:
+    """A program that is no server."""
+    return started(sys.executable, "-S", "-c", text)
 
 
 def calls(messages: list[Any]) -> list[Json]:
@@ -120,25 +135,42 @@ async def test_a_server_is_connected_again_on_load_and_resume(server: Json) -> N
 async def test_the_environment_that_the_client_names_reaches_the_server() -> None:
     async with playing(SCENARIO.format(how="connect")) as client:
         await client.greet()
-        session = await client.new(mcpServers=[stdio("stdio", UNIT_NOTE=", as you wished")])
+        session = await client.new(mcpServers=[plain(UNIT_NOTE=", as you wished")])
         assert said(await client.prompt(session))[0] == "Osaka: 18°C, as you wished"
 
 
 GONE: list[tuple[str, Json]] = [
-    ("a command that is not there", stdio(command="/no/such/program")),
-    ("a program that leaves at once", {**stdio(), "args": ["-c", "pass"]}),
-    ("a program that says nonsense", {**stdio(), "args": ["-c", "print('hello'); import time; time.sleep(60)"]}),
-    ("a program that says nothing", {**stdio(), "args": ["-c", "import time; time.sleep(60)"]}),
+    ("a command that is not there", started("/no/such/program")),
+    ("a program that leaves at once", code("pass")),
     ("nobody listens", {"type": "http", "name": "w", "url": "http://127.0.0.1:9/mcp", "headers": []}),
     ("nobody listens", {"type": "sse", "name": "w", "url": "http://127.0.0.1:9/sse", "headers": []}),
 ]
 
 
+SILENT: list[tuple[str, Json]] = [
+    (
+        "a program that says nonsense, and does not leave",
+        code("print('hello', flush=True); import time; time.sleep(60)"),
+    ),
+    ("a program that says nothing", code("import sys; sys.stdin.read()")),
+]
+
+
 @pytest.mark.parametrize("gone", [row[1] for row in GONE], ids=[row[0] for row in GONE])
-async def test_a_server_that_cannot_be_had_fails_the_session_or_the_call(
-    gone: Json, monkeypatch: pytest.MonkeyPatch
+async def test_a_server_that_cannot_be_had_fails_the_session_or_the_call(gone: Json) -> None:
+    await fails(gone)
+
+
+@pytest.mark.parametrize("silent", [row[1] for row in SILENT], ids=[row[0] for row in SILENT])
+async def test_a_server_that_never_answers_counts_as_one_that_cannot_be_had(
+    silent: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "CONNECT_PATIENCE", 1.0)
+    monkeypatch.setattr(connecting, "CONNECT_PATIENCE", 0.1)  # the one wait that is real
+    await fails(silent)
+
+
+async def fails(gone: Json) -> None:
+    """It fails a session that requires it, and the calls in one that does not."""
     async with playing(SCENARIO.format(how="require")) as client:
         await client.greet()
         params = {"cwd": "/home/dev/project", "mcpServers": [gone]}
@@ -160,14 +192,14 @@ async def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(connecting, "_library", missing)
     async with playing(SCENARIO.format(how="require")) as client:
         await client.greet()
-        params = {"cwd": "/home/dev/project", "mcpServers": [stdio("stdio")]}
+        params = {"cwd": "/home/dev/project", "mcpServers": [plain()]}
         assert "acp-mockagent[mcp]" in (await client.call("session/new", params))["error"]["message"]
 
 
 async def test_a_call_that_never_ends_is_taken_back_in_time() -> None:
     async with playing(SCENARIO.format(how="connect")) as client:
         await client.greet()
-        session = await client.new(mcpServers=[stdio("stdio")])
+        session = await client.new(mcpServers=[plain()])
         messages = await client.prompt(session, "have patience")
         assert (said(messages), calls(messages)[0]["status"]) == (["late"], "failed")
         assert "18°C" in said(await client.prompt(session))[0]
@@ -176,7 +208,7 @@ async def test_a_call_that_never_ends_is_taken_back_in_time() -> None:
 async def test_a_cancelled_turn_ends_its_call() -> None:
     async with playing(SCENARIO.format(how="require")) as client:
         await client.greet()
-        session = await client.new(mcpServers=[stdio("stdio")])
+        session = await client.new(mcpServers=[plain()])
         content = [{"type": "text", "text": "slow"}]
         turn = await client.ask("session/prompt", {"sessionId": session, "prompt": content})
         await client.read()
@@ -198,7 +230,7 @@ def alive(mark: str) -> bool:
 @pytest.mark.parametrize("end", ["session/close", "session/delete", "leave", "session/resume"])
 async def test_servers_end_with_their_session(end: str, tmp_path: Path) -> None:
     mark = f"--mark-{tmp_path.name}-{os.getpid()}"
-    named = {**stdio("stdio"), "args": [str(HERE), "stdio", mark]}
+    named = plain(mark)
     async with playing(SCENARIO.format(how="require")) as client:
         await client.greet()
         session = await client.new(mcpServers=[named])
@@ -213,7 +245,7 @@ async def test_servers_end_with_their_session(end: str, tmp_path: Path) -> None:
 
 async def test_with_check_nothing_is_started(tmp_path: Path) -> None:
     touched = tmp_path / "touched"
-    named = {**stdio(), "args": ["-c", f"open({str(touched)!r}, 'w')"]}
+    named = code(f"open({str(touched)!r}, 'w')")
     async with playing(SCENARIO.format(how="check")) as client:
         await client.greet()
         messages = await client.prompt(await client.new(mcpServers=[named]))

@@ -16,7 +16,7 @@ from mockagent.net.sse import SseEvent, SseParser
 
 Json = dict[str, Any]
 
-PATIENCE = 0.25
+PATIENCE = 0.1
 """Seconds that it waits for a turn."""
 
 ROUNDS = 3

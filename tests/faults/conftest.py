@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mockagent.faults.engine import Engine, Spot
+from mockagent.faults.engine import Engine
 from mockagent.faults.interface import Act, Pass
+from mockagent.faults.outside import Spot
 from mockagent.message import NO_ID, HttpHead, Message, Peer
 from mockagent.scenario.model import Fault, When
 from mockagent.script.placeholders import Unset

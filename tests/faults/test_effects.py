@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockagent.faults.effects import EFFECTS, life_of_step
+from mockagent.faults.effects import EFFECTS
 from mockagent.faults.interface import Delay, Drop, Hold, Life, Pass, Play, Resend
+from mockagent.faults.life import life_of_step
 from mockagent.message import HttpHead, Message, Peer
 from mockagent.net.channel import Bytes, Cut, Pause, Rate
 from mockagent.scenario.model import Step, Uniform

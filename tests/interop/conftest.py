@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop import conversation
 from tests.interop.client import Child
 from tests.official import PACKAGES, missing
 from tests.transcript import Transcript
@@ -19,7 +20,7 @@ COMMAND = Path(sys.executable).with_name("mockagent")
 
 SPINE = """\
 name: spine
-summary: A thought, a tool that asks, text, and a title two seconds after the reply.
+summary: A thought, a tool that asks, text, and a title an hour after the reply.
 sessions: {auto_title: null}
 turns:
   - steps:
@@ -27,7 +28,7 @@ turns:
       - tool: {id: look, name: web_search, kind: fetch, title: Looking up the weather, ask: true, output: "18°C"}
       - say: It is 18°C in Osaka.
       - stop: end_turn
-      - {after: 2s, info: {title: Weather in Osaka}}
+      - {after: 1h, info: {title: Weather in Osaka}}
 agent:
   tools: [{name: web_search, title: Web Search, description: Search the web, parameters: {type: object}}]
 """
@@ -47,6 +48,20 @@ def spine(tmp_path: Path) -> str:
     path = tmp_path / "spine.yaml"
     path.write_text(SPINE, encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    """The path of the scenario for `conversation`."""
+    path = tmp_path / "conversation.yaml"
+    path.write_text(conversation.SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def address(scenario: str, start: type[Child]) -> str:
+    """A server that plays it."""
+    return start("serve", scenario, "--port", "0", "--speed", "0").address()
 
 
 @pytest.fixture(scope="session")

@@ -116,12 +116,17 @@ class Recorder:
 
 
 class Connected:
-    """An SDK connection with a mock agent at its other end."""
+    """An SDK connection with a mock agent at its other end.
+
+    Attributes:
+        control: where the mock is told things; "" if nothing was asked for.
+    """
 
     def __init__(self, agent: ClientSideConnection, client: Recorder, hello: InitializeResponse) -> None:
         self.agent = agent
         self.client = client
         self.hello = hello
+        self.control = ""
 
     async def new(self, cwd: str = "/home/dev/project") -> str:
         """Makes a session; returns its id."""
@@ -155,9 +160,12 @@ async def spawned(command: str, *args: str, decide: Decide = ALLOW, faultless: b
         agent,
         process,
     ):
-        async with asyncio.timeout(PATIENCE):
-            yield await greet(agent, client)
         assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE):
+            mock = await greet(agent, client)
+            if "--control" in args:
+                mock.control = (await process.stderr.readline()).decode().split()[-1]
+            yield mock
     noise = await process.stderr.read()
     assert b"Traceback" not in noise
     assert noise.startswith(b"The client failed") if noise else True

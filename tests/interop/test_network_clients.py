@@ -1,15 +1,16 @@
-"""Released clients over the network: the npm SDK's two streams, plain `ws`, a browser, and the Python SDK's two."""
+"""Released clients over the network: plain `ws`, a browser, and the Python SDK's two streams.
+
+The npm SDK has its own tests beside these.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from acp import connect_to_agent
@@ -18,65 +19,10 @@ from acp.interfaces import Client
 
 from tests.interop.browser import visit
 from tests.interop.client import Child
+from tests.interop.conversation import run
 from tests.interop.sdk import PATIENCE, Connected, Recorder, dialled, greet
-from tests.official import INTEROP
-
-SCENARIO = """\
-name: network
-summary: Asks for permission, and hangs when told to.
-sessions:
-  auto_title: null
-  stored:
-    - {id: sess_old, cwd: /home/dev/project, title: Old, history: [{user: Why?}, {say: Because.}]}
-    - {id: sess_bare, cwd: /home/dev/project, title: Bare}
-turns:
-  - when: {prompt: hang}
-    steps: [{hang: true}]
-  - steps:
-      - say: I would like to change a file.
-      - tool:
-          name: edit_file
-          kind: edit
-          title: Edit config.toml
-          content: [{diff: {path: config.toml, old: "a", new: "b"}}]
-          ask:
-            options: [{id: allow, name: Allow, kind: allow_once}, {id: reject, name: Reject, kind: reject_once}]
-        then:
-          - when: {outcome: denied}
-            steps: [{stop: refusal}]
-"""
-
-
-@pytest.fixture
-def address(tmp_path: Path, start: type[Child]) -> str:
-    """A server that plays the scenario."""
-    path = tmp_path / "network.yaml"
-    path.write_text(SCENARIO, encoding="utf-8")
-    return start("serve", str(path), "--port", "0", "--speed", "0").address()
-
 
 # --- Node
-
-
-def run(node: str, program: str, url: str) -> dict[str, Any]:
-    """Runs one of the programs beside this file; returns what it printed. It has nothing to complain of."""
-    done = subprocess.run([node, str(INTEROP / program), url], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stderr == ""
-    assert done.returncode == 0
-    happened: dict[str, Any] = json.loads(done.stdout)
-    return happened
-
-
-@pytest.mark.parametrize(("program", "scheme"), [("websocket.mjs", "ws"), ("http.mjs", "http")])
-def test_the_npm_sdk_holds_a_conversation(node: str, address: str, program: str, scheme: str) -> None:
-    happened = run(node, program, f"{scheme}://{address}/acp")
-    assert happened["version"] == 1
-    assert happened["asked"] == ["Edit config.toml", "Edit config.toml"]
-    assert happened["stops"] == ["end_turn", "refusal", "cancelled"]
-    assert set(happened["listed"]) == {happened["sessionId"], "sess_old", "sess_bare"}
-    assert happened["missing"] == -32002
-    replayed = [kind for kind in happened["replayed"] if kind != "tool_call_update"]
-    assert replayed == ["user_message_chunk", "agent_message_chunk", "tool_call"] * 2
 
 
 def test_plain_ws_talks_and_its_binary_frames_are_taken(node: str, address: str) -> None:

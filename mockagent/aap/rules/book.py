@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from mockagent.message import Message
+from mockagent.watch.look import at, items
 from mockagent.watch.rule import Check, Rulebook, Scope, Witness, got, sent
 from mockagent.watch.shown import Shown
 
@@ -19,26 +20,6 @@ TURN: Final = "POST /sessions/*/turns"
 
 REMEMBERED: Final = 5000
 """So many sessions (and other things of clients) are remembered; the oldest are forgotten, and not judged any more."""
-
-
-def at(value: Any, *path: str) -> Any:
-    """What stands at the end of a path of member names, or None."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
-
-
-def items(value: Any) -> list[Any]:
-    """A list as it is, anything else as an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def word(value: Any) -> str:
-    """A value in a sentence, cut."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def named(value: Any) -> Iterator[str]:

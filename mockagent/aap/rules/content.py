@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, at, blocks, items, word
+from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, blocks
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got
 
 ENDPOINTS: Final = "endpoints"

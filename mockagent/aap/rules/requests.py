@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, at, items, named, word
+from mockagent.aap.rules.book import CREATE, RULES, TURN, OfAgents, named
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got, sent
 
 ENDPOINTS: Final = "endpoints"

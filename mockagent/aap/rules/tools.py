@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mockagent.aap.rules.book import CREATE, REMEMBERED, RULES, TURN, at, items, named, status, word
+from mockagent.aap.rules.book import CREATE, REMEMBERED, RULES, TURN, named, status
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got, sent
 from mockagent.watch.shown import Shown
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mockagent.acp.rules.book import ORDERED, RULES, Client, at, error_code, is_result, word
+from mockagent.acp.rules.book import ORDERED, RULES, Client, error_code, is_result
 from mockagent.message import Message
+from mockagent.watch.look import at, word
 from mockagent.watch.rule import ON, Check, got, noted, sent
 from mockagent.watch.shown import Shown
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mockagent.message import Message, Transport
+from mockagent.watch.look import at
 from mockagent.watch.rule import Check, Rulebook, Unknown, Witness, got, sent
 from mockagent.watch.shown import Shown
 
@@ -18,15 +19,6 @@ ORDERED: Final[tuple[Transport, ...]] = ("stdio", "ws", "memory")
 
 HANDSHAKE: Final = "protocol/v1/initialization"
 SETUP: Final = "protocol/v1/session-setup"
-
-
-def at(value: Any, *path: str) -> Any:
-    """What stands at the end of a path of member names, or None."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def params(message: Message) -> dict[str, Any]:
@@ -43,17 +35,6 @@ def error_code(message: Message) -> Any:
 def is_result(message: Message) -> bool:
     """Whether a reply or an answer is no error."""
     return isinstance(message.data, dict) and message.data.get("error") is None
-
-
-def items(value: Any) -> list[Any]:
-    """A list as it is, anything else as an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def word(value: Any) -> str:
-    """A value in a sentence, cut."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 class Agent(Witness):

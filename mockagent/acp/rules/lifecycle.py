@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mockagent.acp.rules.book import HANDSHAKE, RULES, SETUP, Introduced, at, is_result, items, params, word
+from mockagent.acp.rules.book import HANDSHAKE, RULES, SETUP, Introduced, is_result, params
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import ON, Check, got, noted, sent
 from mockagent.watch.shown import Shown
 

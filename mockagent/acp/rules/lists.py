@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mockagent.acp.rules.book import RULES, at, params, word
+from mockagent.acp.rules.book import RULES, params
 from mockagent.message import Message
+from mockagent.watch.look import at, word
 from mockagent.watch.rule import Check, got, sent
 
 PAGES: Final = "protocol/v1/session-list#pagination"

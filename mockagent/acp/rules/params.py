@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mockagent.acp.paths import is_absolute
-from mockagent.acp.rules.book import RULES, SETUP, at, items, params, word
+from mockagent.acp.rules.book import RULES, SETUP, params
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import ON, Check, got
 
 SCHEMA: Final = "protocol/v1/schema"

@@ -6,8 +6,9 @@ import string
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mockagent.acp.rules.book import RULES, Introduced, at, items, params, word
+from mockagent.acp.rules.book import RULES, Introduced, params
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got
 
 CONTENT: Final = "protocol/v1/content"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mockagent.acp.rules.answers import METHOD_NOT_FOUND, PERMISSION
-from mockagent.acp.rules.book import ORDERED, RULES, Client, at, error_code, is_result, items, params, word
+from mockagent.acp.rules.book import ORDERED, RULES, Client, error_code, is_result, params
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got, sent
 from mockagent.watch.shown import Shown
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mockagent.acp.rules.book import RULES, Client, at, is_result, items, params, word
+from mockagent.acp.rules.book import RULES, Client, is_result, params
 from mockagent.message import Message
+from mockagent.watch.look import at, items, word
 from mockagent.watch.rule import Check, got, sent
 
 MODES: Final = "protocol/v1/session-modes#setting-the-current-mode"
