@@ -6,8 +6,8 @@ nothing of scenarios. The parser is imported when the first pattern is looked at
 
 An expression backtracks exponentially where one text can be read in two ways by the rounds of a repetition, so that
 each further round doubles the ways (Weideman et al., "Analyzing matching time behavior of backtracking regular
-expression matchers", 2016). `_Rounds` looks for such a text: it holds which character class can follow which, and walks through
-pairs of them which the same characters lead to.
+expression matchers", 2016). `_Rounds` looks for such a text: it holds which character class can follow which, and walks
+through pairs of them which the same characters lead to.
 """
 
 from __future__ import annotations
