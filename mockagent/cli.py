@@ -10,8 +10,10 @@ import gc
 gc.disable()  # what is imported stays; looking through it for garbage takes a tenth of the start. `Host` turns it on.
 
 import errno
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -22,10 +24,36 @@ from mockagent.errors import StateError
 F = TypeVar("F", bound=Callable[..., Any])
 
 USAGE_ERROR = 2
+CANNOT_SHOW = 1
+
+_PLAYING = ("acp", "serve")
+"""Commands that show nothing on standard output: it belongs to the protocol, or to nobody."""
 
 
 class Commands(click.Group):
-    """Mistakes in scenario files are the user's to read, whichever command meets them."""
+    """Mistakes in scenario files are the user's to read, whichever command meets them; so is an output that takes
+    nothing. A reader who has left has read enough: nothing is said of it."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """See click."""
+        given = list(sys.argv[1:] if args is None else args)
+        if given and given[0] in _PLAYING:
+            return super().main(args, *more, **options)
+        if sys.stdout is None:  # the interpreter has found it closed
+            sys.stdout = _closed()
+        try:
+            try:
+                return super().main(args, *more, **options)
+            finally:
+                sys.stdout.flush()
+        except (OSError, BaseExceptionGroup) as error:
+            failed = _output_error(error)
+            if failed is None:
+                raise
+            _discard()
+            if failed.errno != errno.EPIPE:
+                click.echo(f"mockagent: cannot write to standard output: {failed.strerror}", err=True)
+            sys.exit(CANNOT_SHOW)
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
@@ -38,9 +66,41 @@ class Commands(click.Group):
                 click.echo(str(problem), err=True)
             sys.exit(USAGE_ERROR)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno != errno.ENOSPC or ctx.invoked_subcommand not in _PLAYING:
                 raise
             _fail(str(error.strerror))
+
+
+def _closed() -> Any:
+    """A standard output that says of every byte that it cannot be written, as a closed one does."""
+    fd = os.open(os.devnull, os.O_RDONLY)
+    return open(fd, "w", encoding="utf-8", closefd=False)
+
+
+def _output_error(error: BaseException) -> OSError | None:
+    """Why standard output takes nothing, if that is all that has happened: such an error names no file."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [_output_error(inner) for inner in error.exceptions]
+        return found[0] if all(found) else None
+    return error if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS and error.filename is None else None
+
+
+_OUTPUT_ERRORS = (
+    errno.ENOSPC,
+    errno.EBADF,
+    errno.EPIPE,
+    errno.EIO,
+    errno.EFBIG,
+    getattr(errno, "EDQUOT", errno.ENOSPC),
+)
+
+
+def _discard() -> None:
+    """What standard output still holds goes nowhere, so that the interpreter does not try once more as it ends."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -322,7 +382,19 @@ def _open(argument: str, stretch: float) -> Any:
 def _options(playing: dict[str, Any], *, threaded: bool | None = None) -> Any:
     from mockagent.host import Options
 
+    _refuse_unwritable("--journal", playing["journal"])
+    _refuse_unwritable("--report", playing["report"])
     return Options(threaded=threaded, **playing)
+
+
+def _refuse_unwritable(option: str, path: str | None) -> None:
+    """Says it before anything is played: afterwards nobody can have what was meant to be in the file."""
+    if path is not None:
+        from mockagent.watch.writable import why_not
+
+        why = why_not(path)
+        if why is not None:
+            _fail(f"{option} {path}: it cannot be written: {why}")
 
 
 def _fail(message: str) -> NoReturn:

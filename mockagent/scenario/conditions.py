@@ -17,7 +17,13 @@ ORIGINS = ("turn", "replay", "schedule", "fault", "control")
 OUTCOMES = ("granted", "denied", "cancelled", "result", "error", "timeout")
 
 _WHEN = [
-    Field("prompt", Pattern(), "The text of the prompt; globs ignore case.", example='"*weather*"'),
+    Field(
+        "prompt",
+        Pattern(),
+        "The text of the prompt; globs ignore case, and a regex "
+        "whose search can take exponential time, such as `/(a+)+$/`, is a mistake.",
+        example='"*weather*"',
+    ),
     Field("command", Text("the name of a command"), "The prompt is this slash command.", example="plan"),
     Field("turn", CountType(), "Number of the turn in its session, from 1.", example="2.."),
     Field("session", Text("a session's id, or a glob"), "Id of the session.", example="sess_*"),

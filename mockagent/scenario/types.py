@@ -150,7 +150,16 @@ class Pattern(Text):
             re.compile(text[1:-1])
         except (re.error, OverflowError, RecursionError) as error:
             return b.wrong(node, f"`{text}` is not a regular expression: {error}", path)
-        return text
+        from mockagent.scenario.backtracking import exponential
+
+        return b.wrong(node, f"`{text:.80}` {_BACKTRACKS}", path) if exponential(text[1:-1]) else text
+
+
+_BACKTRACKS = (
+    "can take time that doubles with each character of a text that nearly fits, because a repetition holds something "
+    "that can be read in several ways; write it so that there is one way, such as `a+` for `(a+)+`, `[ab]+` for "
+    "`(a|[ab])+`, or `(\\w+\\s)+` for `(\\w+\\s?)+`"
+)
 
 
 class Choice(Type):
