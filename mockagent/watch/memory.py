@@ -91,12 +91,17 @@ class Memory:
         clock: the time now, seconds since the epoch.
         redact: masks secrets.
         limit: how many lines are kept; a burst is forgotten as a whole.
+        room: bytes of text that they may have together; the newest line is kept, however long it is.
     """
 
-    def __init__(self, clock: Callable[[], float], redact: Redactor | None = None, limit: int = 50_000) -> None:
+    def __init__(
+        self, clock: Callable[[], float], redact: Redactor | None = None, limit: int = 50_000, room: int = 64 * 2**20
+    ) -> None:
         self._clock = clock
         self._redact = redact or Redactor()
         self._limit = limit
+        self._room = room
+        self._size = 0
         self._stamp = Stamp()
         self._rows: deque[Entry | _Line | _Block] = deque()
         self._kept = 0
@@ -193,7 +198,7 @@ class Memory:
         """Forgets everything; the next line has the number 1 again. Subscribers stay."""
         with self._changed:
             self._rows.clear()
-            self._kept = self._seq = 0
+            self._kept = self._seq = self._size = 0
             self._changed.notify_all()
 
     def subscribe(self, callback: Callable[[Entry], None]) -> Callable[[], None]:
@@ -227,6 +232,7 @@ class Memory:
         with self._changed:
             self._seq += len(texts)
             self._kept += len(texts)
+            self._size += _size_of(block)
             self._rows.append(block)
             self._forget()
             self._changed.notify_all()
@@ -274,15 +280,17 @@ class Memory:
             row.seq = self._seq
             self._rows.append(row)
             self._kept += 1
+            self._size += _size_of(row)
             self._forget()
             self._changed.notify_all()
         if self._subscribers:
             self._tell(_entry_of(row, self._stamp))
 
     def _forget(self) -> None:
-        while self._kept > self._limit and len(self._rows) > 1:
+        while (self._kept > self._limit or self._size > self._room) and len(self._rows) > 1:
             row = self._rows.popleft()
             self._kept -= len(row.texts) if isinstance(row, _Block) else 1
+            self._size -= _size_of(row)
 
     def _tell(self, entry: Entry) -> None:
         for callback in tuple(self._subscribers):
@@ -298,6 +306,14 @@ class Memory:
 
 def _entry_of(row: Entry | _Line, stamp: Stamp) -> Entry:
     return row if isinstance(row, Entry) else row.entry(stamp.iso(row.time))
+
+
+def _size_of(row: Entry | _Line | _Block) -> int:
+    """Bytes of the texts of a row."""
+    if isinstance(row, _Block):
+        return sum(map(len, row.texts))
+    text = row.text if isinstance(row, _Line) else row.bytes
+    return len(text or "")
 
 
 def _left_for(row: Entry | _Line, peer: Peer) -> bool:

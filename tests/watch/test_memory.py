@@ -80,6 +80,20 @@ def test_the_oldest_lines_are_forgotten() -> None:
     assert len(journal.entries) == 9
 
 
+def test_long_messages_push_the_oldest_out_and_the_newest_stays_however_long_it_is() -> None:
+    journal = memory(room=1000)
+    for size in (300, 300, 300, 2000, 10):
+        journal.saw(got("x", text="a" * size), "in", Fate.INTACT)
+        kept = [len(entry.params["text"]) for entry in journal.entries]
+        assert kept[-1] == size
+        assert len(kept) == 1 or sum(kept) <= 1000
+    assert kept == [10]
+    journal.restart()
+    journal.saw(got("x", text="a" * 900), "in", Fate.INTACT)
+    journal.note("x", None, None, {})
+    assert len(journal.entries) == 2
+
+
 def test_subscribers_hear_every_line_until_they_leave() -> None:
     journal = memory()
     heard: list[Entry] = []
