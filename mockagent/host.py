@@ -288,8 +288,9 @@ class Host:
         Args:
             scenarios: are played from now on, one for each agent; None: the same as before.
         """
-        self.taps.note("restart")  # the journal on disk goes on, and says where everything began anew
         self.halt()
+        self.backstage.write_off()
+        self.taps.note("restart")  # the journal on disk goes on, and says where everything began anew
         self.scenarios = list(scenarios or self.scenarios)
         for scenario in self.scenarios:
             for secret in secrets.values([scenario]):

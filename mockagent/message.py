@@ -14,6 +14,9 @@ import msgspec
 
 Protocol = Literal["acp", "aap"]
 Transport = Literal["stdio", "ws", "http", "memory"]
+
+NETWORK = frozenset({"ws", "http"})
+"""Transports whose clients connect, and can be sent away."""
 Direction = Literal["in", "out"]
 Origin = Literal["client", "handler", "turn", "replay", "schedule", "fault", "control"]
 

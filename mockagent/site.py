@@ -7,16 +7,18 @@ at a request, and sees to an orderly end. What the paths mean is the protocols' 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from mockagent.acp.http import Endpoint
+from mockagent.message import NETWORK
 from mockagent.net.channel import Cut
 from mockagent.net.http import open_listeners, serve_http
 from mockagent.net.http_message import Limits, Request
-from mockagent.net.http_reply import Responder
+from mockagent.net.http_reply import Link, Responder
 from mockagent.script.agent import Agent
 from mockagent.watch.arrivals import Arrivals
 from mockagent.watch.stderr import to_stderr
@@ -73,9 +75,11 @@ class Site:
         self._endpoint = Endpoint(backstage, self._gate)
         self._ending = trio.Event()
         self._mounts = list(mounts)
+        self._guests: set[Link] = set()
+        self._inside: set[Link] = set()
+        self._left = trio.Event()
         if settings.log:
             backstage.taps.add(Arrivals(to_stderr))
-        backstage.partings.append(self._part)
         self._prefixes = self._mount()
 
     def _mount(self) -> list[tuple[str, Handler]]:
@@ -84,8 +88,11 @@ class Site:
 
         aap = Service(self._backstage, self._backstage.agents, self._settings.aap_base, gate=self._gate)
         self._shutdown = aap.shutdown
-        mounted: list[tuple[str, Handler]] = [("/acp", self._acp), (self._settings.aap_base.rstrip("/"), aap.handle)]
-        mounted += self._mounts
+        mounted: list[tuple[str, Handler]] = [
+            ("/acp", partial(self._let_in, self._acp)),
+            (self._settings.aap_base.rstrip("/"), partial(self._let_in, aap.handle)),
+            *self._mounts,
+        ]
         return sorted(mounted, key=lambda entry: len(entry[0]), reverse=True)
 
     async def run(self, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
@@ -98,14 +105,18 @@ class Site:
             OSError: the address cannot be listened on.
         """
         listeners = await open_listeners(self._settings.host, self._settings.port)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._endpoint.run)
-            nursery.start_soon(self._farewell)
-            async with trio.open_nursery() as serving:
-                self._server = await serving.start(self._serve, listeners)
-                assert self._server is not None
-                task_status.started(self._server.port)
-            nursery.cancel_scope.cancel()
+        self._backstage.partings.append(self._part)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._endpoint.run)
+                nursery.start_soon(self._farewell)
+                async with trio.open_nursery() as serving:
+                    self._server = await serving.start(self._serve, listeners)
+                    assert self._server is not None
+                    task_status.started(self._server.port)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._backstage.partings.remove(self._part)
 
     async def _farewell(self) -> None:
         await self._ending.wait()
@@ -131,12 +142,57 @@ class Site:
         if self._server is not None:
             self._server.abort()
 
-    async def _part(self) -> None:
-        """Everything is about to begin anew: those who are connected have to come again."""
-        for out in list(self._backstage.connections.values()):
-            if out.peer.transport in ("ws", "http"):
-                out.finish(Cut("close", GOING_AWAY, "everything begins anew"))
-        await self._endpoint.shutdown("everything begins anew")
+    # --- who is there
+
+    async def _let_in(self, handler: Handler, request: Request, responder: Responder) -> None:
+        """Lets a client of the agents in; while everything is about to begin anew, it waits for that at the door."""
+        await self._backstage.opened()
+        link = responder.connection
+        if link not in self._guests:
+            self._guests.add(link)
+            link.at_end.append(partial(self._gone, link))
+        self._inside.add(link)
+        try:
+            await handler(request, responder)
+            await responder.finish()
+        finally:
+            if link.successor is None:
+                self._outside(link)
+
+    def _gone(self, link: Link) -> None:
+        self._guests.discard(link)
+        self._outside(link)
+
+    def _outside(self, link: Link) -> None:
+        self._inside.discard(link)
+        self._left.set()
+
+    async def _part(self, seconds: float) -> None:
+        """Everything is about to begin anew: those who are connected have to come again.
+
+        They hear a goodbye, and have so many seconds to take what was said before it. Those who do not are reset.
+        """
+        why = "everything begins anew"
+        with trio.move_on_after(seconds):
+            for out in list(self._backstage.connections.values()):
+                if out.peer.transport in NETWORK:
+                    out.finish(Cut("close", GOING_AWAY, why))
+            await self._endpoint.shutdown(why)
+            while self._inside:
+                self._left = trio.Event()
+                await self._left.wait()
+        await self._evict()
+
+    async def _evict(self) -> None:
+        """Returns when nobody is there any more who has spoken to an agent."""
+        left = list(self._inside)
+        for link in left:
+            link.abort()
+        for link in left:
+            await link.gone.wait()
+        for link in list(self._guests):  # nothing is under way there, unless it is what wants all to begin anew
+            link.forget()
+            link.hang_up()
 
     async def _answer(self, request: Request, responder: Responder) -> None:
         closed = self._gate.closed(request.headers)

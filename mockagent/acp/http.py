@@ -109,9 +109,11 @@ class Endpoint:
         if connection.gone:
             return
         self._connections.pop(connection.id, None)
-        connection.close(Cut())
-        await connection.closed()
-        self._backstage.depart(connection.peer, why=why)
+        try:
+            connection.close(Cut())
+            await connection.closed()
+        finally:
+            self._backstage.depart(connection.peer, why=why)
 
     # --- requests
 

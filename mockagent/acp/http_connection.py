@@ -120,11 +120,13 @@ class HttpConnection:
 
     async def closed(self) -> None:
         """Returns when every stream has ended; those that take too long lose what they hold."""
-        with trio.move_on_after(FAREWELL):
+        try:
+            with trio.move_on_after(FAREWELL):
+                for stream in self._all():
+                    await stream.ended()
+        finally:
             for stream in self._all():
-                await stream.ended()
-        for stream in self._all():
-            stream.drop()
+                stream.drop()
 
     def _all(self) -> list[Stream]:
         return [self.main, *self.streams.values()]

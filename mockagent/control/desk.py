@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mockagent import __version__
+from mockagent.message import NETWORK
 from mockagent.scenario import model
 from mockagent.watch.entries import Entry
 from mockagent.watch.memory import Memory, awaited
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from mockagent.world.sessions import Session
 
 SETTLE = 1.0
-"""Seconds in which connections have to end, and what was queued has to leave, before everything begins anew."""
+"""Seconds in which connections have to end, and what was queued has to leave, before everything begins anew. Network
+connections that have not ended by then are reset."""
 
 LAST = 253_370_764_800
 """The beginning of the year 9999, in seconds since the epoch. Times of day have no words for much more."""
@@ -37,6 +39,7 @@ class Desk:
 
     def __init__(self, host: Host) -> None:
         self.host = host
+        self._resetting = trio.Lock()
 
     @property
     def memory(self) -> Memory:
@@ -165,7 +168,8 @@ class Desk:
     async def reset(self, scenario: model.Scenario | None = None, agent: str | None = None) -> None:
         """Everything as it was at the start: sessions, turns, counts, faults, clock, journal and verdict.
 
-        Network connections are closed; the one connection over stdio stays, with no session open.
+        Network connections are closed, and those whose clients do not read any more are reset. The one connection over
+        stdio stays, with no session open.
 
         Args:
             scenario: is played from now on.
@@ -175,22 +179,31 @@ class Desk:
             LookupError: there is no such agent.
             ValueError: the sessions are kept in a state file, which is there to outlive everything.
         """
-        scenarios = self._with(scenario, agent)
         host = self.host
-        if host.store is not None:
-            raise ValueError(
-                f"the sessions are kept in {host.store.path}; to begin anew, start with another state file"
-            )
-        host.halt()
-        outs = list(host.backstage.connections.values())
-        with trio.move_on_after(SETTLE):
-            for part in host.backstage.partings:
-                await part()
-            for out in outs:
-                await out.line(None).drained()
-            while any(out.peer.transport == "ws" for out in host.backstage.connections.values()):  # noqa: ASYNC110
-                await trio.sleep(0.002)
-        host.restart(scenarios)
+        async with self._resetting:
+            scenarios = self._with(scenario, agent)
+            if host.store is not None:
+                raise ValueError(
+                    f"the sessions are kept in {host.store.path}; to begin anew, start with another state file"
+                )
+            host.backstage.shut()
+            try:
+                host.halt()
+                await self._settle()
+                host.restart(scenarios)
+            finally:
+                host.backstage.reopen()
+
+    async def _settle(self) -> None:
+        """Returns when those who stay have been told what was said to them, and all others are gone."""
+        backstage = self.host.backstage
+        lines = [out.line(None) for out in backstage.connections.values() if out.peer.transport not in NETWORK]
+        async with trio.open_nursery() as nursery:
+            for part in list(backstage.partings):
+                nursery.start_soon(part, SETTLE)
+            with trio.move_on_after(SETTLE):
+                for line in lines:
+                    await line.drained()
 
     def _with(self, scenario: model.Scenario | None, agent: str | None) -> list[model.Scenario]:
         scenarios = list(self.host.scenarios)

@@ -167,6 +167,7 @@ class HttpServer:
         self._waiting.discard(scope)
 
     async def _accept(self, stream: trio.SocketStream) -> None:
+        link: Link | None = None
         try:
             async with trio.open_nursery() as nursery:
                 link = Link(stream, nursery, self.limits.header_bytes)
@@ -178,12 +179,13 @@ class HttpServer:
                         await self._hand_over(link, link.successor)
                 finally:
                     self._links.discard(link)
-                    for call in link.at_end:
-                        call()
+                    link.forget()
         except Exception as error:
             self.log(f"connection failed: {error!r}")
         finally:
             stream.socket.close()
+            if link is not None:
+                link.gone.set()
 
     async def _hand_over(self, link: Link, successor: Successor) -> None:
         behind = link.h11.trailing_data[0]
@@ -226,7 +228,7 @@ class Connection:
         elif link.ended.how == "half":
             # The client may still talk, so it is listened to until it ends too.
             link.watch()
-            scope = self._server.waiting(self._limits.idle_seconds)
+            scope = link.waiting = self._server.waiting(self._limits.idle_seconds)
             with scope:
                 await link.disconnected.wait()
             self._server.waited(scope)
@@ -289,13 +291,14 @@ class Connection:
         return event
 
     async def _wait_for_first_byte(self) -> object:
-        scope = self._server.waiting(self._limits.idle_seconds)
+        scope = self._link.waiting = self._server.waiting(self._limits.idle_seconds)
         try:
             with scope:
                 self._conn.receive_data(await self._link.receive())
                 return self._parse()
             return None
         finally:
+            self._link.waiting = None
             self._server.waited(scope)
 
     def _check(self, head: h11.Request) -> None:

@@ -53,6 +53,10 @@ class Link:
         """Called once when the connection is gone."""
         self.user: object = None
         """Whatever the handler wants to remember from one exchange to the next."""
+        self.gone = trio.Event()
+        """Set once no task works for the connection any more."""
+        self.waiting: trio.CancelScope | None = None
+        """Around the wait for the next request, or, once our side has ended, for the end of the other."""
         self._keep = header_bytes
         self._watch_scope: trio.CancelScope | None = None
         self._watch_done = trio.Event()
@@ -107,6 +111,24 @@ class Link:
             self._watch_scope.cancel()
             await self._watch_done.wait()
             self._watch_scope = None
+
+    def forget(self) -> None:
+        """What the handler remembers of the connection has an end, and `at_end` is called; the connection goes on."""
+        calls, self.at_end = self.at_end, []
+        self.user = None
+        for call in calls:
+            call()
+
+    def hang_up(self) -> None:
+        """No other exchange follows: one under way is the last, and without one the connection ends in order."""
+        self.over = True
+        if self.waiting is not None:
+            self.waiting.cancel()
+
+    def abort(self) -> None:
+        """Resets the connection and cancels whatever works for it, a write that is stuck included."""
+        sockets.abort(self.stream)
+        self.nursery.cancel_scope.cancel()
 
     async def end(self, cut: Cut) -> None:
         """Ends the connection as `cut.how` says, behind what was written."""

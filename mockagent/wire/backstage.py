@@ -89,6 +89,8 @@ class Backstage:
 
     Attributes:
         tasks: where whoever has to wait for the outside world may do so; None: there is no event loop.
+        partings: called with seconds before everything begins anew: whoever is connected over the network is asked to
+            go, and made to after that time. They return when nobody is left.
         keep: called before anything leaves (whether that is complete), and when nothing is going on; `host` puts the
             state file here.
     """
@@ -114,10 +116,12 @@ class Backstage:
         self._chance = chance
         self._names = Random(chance.getstate()[1][0])  # takes nothing from the chances of faults
         self._peers = 0
-        self.partings: list[Callable[[], Awaitable[None]]] = []
+        self.partings: list[Callable[[float], Awaitable[None]]] = []
         self.on_restart: list[Callable[[], None]] = []
         self.keep: Callable[[bool], None] = _nothing_to_keep
         self._rest = trio.Event()
+        self._open = trio.Event()
+        self._open.set()
         self._stirred = False
         self._waiting: set[Line] = set()
         stage.rested = self.rested
@@ -300,6 +304,24 @@ class Backstage:
         for call in list(self.on_restart):
             call()
         self.start()
+
+    def write_off(self) -> None:
+        """What waits for clients to read it is none of what comes from now on."""
+        for out in self.connections.values():
+            out.line(None).write_off()
+
+    def shut(self) -> None:
+        """Nobody may come in from now on who would meet what is about to end."""
+        self._open = trio.Event()
+
+    def reopen(self) -> None:
+        """Whoever waits at the door may come in."""
+        self._open.set()
+
+    async def opened(self) -> None:
+        """Returns at once, unless everything is about to begin anew: then when it has."""
+        if not self._open.is_set():
+            await self._open.wait()
 
     def stir(self) -> None:
         """Something has come in: the next rest counts as one again."""

@@ -16,7 +16,7 @@ import trio
 
 from mockagent.faults.interface import Faults, Life
 from mockagent.message import Burst, Fate, Message, Peer
-from mockagent.net.channel import Broken, Bytes, Channel, Cut, Op, Pause
+from mockagent.net.channel import Broken, Bytes, Channel, Cut, Op, Pause, Rate
 from mockagent.scenario.model import Span, Step
 from mockagent.watch.tap import Taps
 
@@ -86,7 +86,7 @@ class Barrier:
         self.open = False
 
 
-Entry = Message | Burst | Barrier | Life | Pause | Bytes | Cut
+Entry = Message | Burst | Barrier | Life | Op
 
 
 class Line:
@@ -206,6 +206,21 @@ class Line:
         self._messages = self._bytes = 0
         return [entry for entry in left if isinstance(entry, Message | Burst)]
 
+    def write_off(self) -> None:
+        """What waits belongs to a play that has ended. It leaves all the same, and the taps see it now, not then."""
+        left, self._queue = self._queue, deque()
+        for entry in left:
+            if isinstance(entry, Message):
+                self._queue.extend(self._frame(entry))
+                self._messages -= 1
+                self._bytes -= _size(entry)
+            elif isinstance(entry, Burst):
+                self._queue.append(self._frame_burst(entry))
+                self._messages -= len(entry.texts)
+                self._bytes -= _size(entry)
+            else:
+                self._queue.append(entry)
+
     def forsake(self) -> None:
         """Nobody takes what is left over: the task of `run` was cancelled, because the other side has gone."""
         self._break()
@@ -268,7 +283,7 @@ class Line:
             batch.append(entry)
             if isinstance(entry, Life | Pause | Cut):
                 break
-            size += len(entry.data) if isinstance(entry, Bytes) else _size(entry)
+            size += len(entry.data) if isinstance(entry, Bytes | Rate) else _size(entry)
         return batch
 
     def _kept_back(self) -> int:
@@ -293,11 +308,10 @@ class Line:
                 count += 1
                 size += _size(entry)
             elif isinstance(entry, Burst):
-                self._director.taps.saw_burst(entry)
-                ops.append(Bytes(self._framer.encode_burst(entry)))
+                ops.append(self._frame_burst(entry))
                 count += len(entry.texts)
                 size += _size(entry)
-            elif isinstance(entry, Cut | Pause | Bytes):
+            elif isinstance(entry, Op):
                 ops.append(entry)
         self._director.commit(final=not all(isinstance(entry, Burst) for entry in batch))
         try:
@@ -322,6 +336,10 @@ class Line:
             ops = self._director.faults.framing(message, data)
         self._director.taps.saw(message, "out", Fate.DAMAGED if message.damaged else Fate.INTACT)
         return ops
+
+    def _frame_burst(self, burst: Burst) -> Bytes:
+        self._director.taps.saw_burst(burst)
+        return Bytes(self._framer.encode_burst(burst))
 
     def _break(self) -> None:
         """Nothing leaves any more: what is left over is lost, and the taps are told."""

@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 import mockagent
+from mockagent.control import desk
 from mockagent.testing import MockAgent, MockError, ScenarioError
 from tests.plain import StdioClient, request
 
@@ -208,6 +209,21 @@ def test_everything_is_as_at_the_start_after_a_reset():
         assert [(row["id"], row["title"]) for row in mock.sessions] == [("sess_old", "Old")]
         assert "result" in client.ask("session/list")
         assert client.session() == session
+
+
+def test_what_a_client_over_stdio_has_not_read_at_a_reset_is_not_in_the_journal_behind_it(monkeypatch):
+    monkeypatch.setattr(desk, "SETTLE", 0.1)  # the client's process has its own, a second
+    long = "word " * 20_000
+    flood = f"turns: [{{steps: [{{repeat: {{times: 100, steps: [{{say: {long}}}]}}}}]}}]\n"
+    with MockAgent(flood) as mock, StdioClient(mock.stdio_command) as client:
+        session = client.new()
+        client.send("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": "Hello"}]})
+        mock.wait_for("turn")
+        mock.reset()
+        assert "result" in client.ask("session/list")
+        assert any("cancelled" in str(message.get("result")) for message in client.heard)
+        kinds = [entry.kind for entry in mock.journal.entries if entry.direction]
+        assert kinds == ["session/list", "reply:session/list"]
 
 
 def test_another_scenario_is_played_after_a_reset_with_one():
