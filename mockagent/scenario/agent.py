@@ -283,7 +283,12 @@ AuthType = Record(
             "ACP's ways to log in.",
             "none",
         ),
-        Field("tokens", ListOf(Text(), single=True), "AAP's bearer tokens; with none, none is asked for.", "none"),
+        Field(
+            "tokens",
+            ListOf(Text(), single=True),
+            "Bearer tokens of clients over the network; with none, none is asked for.",
+            "none",
+        ),
         Field("public_meta", Bool(), "AAP's `/meta` needs no token.", "true"),
     ],
     model.Auth,
