@@ -233,9 +233,11 @@ def serve(
     """Play agents over ACP (WebSocket) and AAP on one port."""
     from mockagent.control.service import mount
     from mockagent.host import run_server
+    from mockagent.scenario.problems import check_names
     from mockagent.site import Settings
 
     opened = [_open(scenario, playing["stretch"]) for scenario in scenarios or ("demo",)]
+    check_names(opened)
     base = "/" + aap_base.strip("/")
     settings = Settings(host=host, port=port, aap_base=base, allow_origins=allow_origin, log=True)
     try:

@@ -13,6 +13,7 @@ import trio
 from mockagent import __version__
 from mockagent.message import NETWORK
 from mockagent.scenario import model
+from mockagent.scenario.problems import check_names
 from mockagent.watch.entries import Entry
 from mockagent.watch.memory import Memory, awaited
 from mockagent.world.clock import SECOND
@@ -177,6 +178,7 @@ class Desk:
 
         Raises:
             LookupError: there is no such agent.
+            ScenarioError: another agent has the scenario's name.
             ValueError: the sessions are kept in a state file, which is there to outlive everything.
         """
         host = self.host
@@ -212,6 +214,7 @@ class Desk:
             raise LookupError(f"there is no agent {agent!r}; there are: {', '.join(names)}")
         if scenario is not None:
             scenarios[names.index(agent) if agent is not None else 0] = scenario
+            check_names(scenarios)
         return scenarios
 
 

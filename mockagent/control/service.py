@@ -205,7 +205,7 @@ class Control:
             await self._desk.reset(scenario, agent)
         except LookupError as error:
             raise Wrong(404, "not_found", str(error)) from None
-        except ValueError as error:
+        except (ScenarioError, ValueError) as error:
             raise Wrong(409, "conflict", str(error)) from None
 
     async def swap(self, request: Request) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mockagent.scenario.model import NOWHERE, Place
+from mockagent.scenario.model import NOWHERE, Place, Scenario
 
 
 class Problem(NamedTuple):
@@ -38,6 +38,26 @@ class ScenarioError(Exception):
     def single(cls, message: str, place: Place = NOWHERE) -> ScenarioError:
         """An error with one problem."""
         return cls([Problem(place, message)])
+
+
+def check_names(scenarios: Sequence[Scenario]) -> None:
+    """Sees to it that scenarios can be told apart where they are served together: by their names, as ACP paths do.
+
+    Raises:
+        ScenarioError: some have one name.
+    """
+    taken: dict[str, Scenario] = {}
+    problems = []
+    for scenario in scenarios:
+        name, other = scenario.name, taken.get(scenario.name)
+        if other is not None:
+            too = "it is given twice" if other.file == scenario.file else f"{other.file} has the same"
+            words = f"has the name `{name}`, and {too}: both would be at /acp/{name}"
+            mend = f"give one of them another name, such as `name: {name}-2`"
+            problems.append(Problem(Place(scenario.file), f"{words}; {mend}"))
+        taken[name] = scenario
+    if problems:
+        raise ScenarioError(problems)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

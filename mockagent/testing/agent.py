@@ -21,6 +21,7 @@ import mockagent
 from mockagent.control.spec import scenario_of
 from mockagent.host import Host, Options
 from mockagent.scenario import model
+from mockagent.scenario.problems import check_names
 from mockagent.script.driver import drive
 from mockagent.testing import values
 from mockagent.testing.errors import MockError, raise_bugs
@@ -74,7 +75,7 @@ class MockAgent:
     Raises:
         TypeError, ValueError: `seed` or `speed` is no number that can be played with.
         ValueError: `chaos` cannot be read.
-        ScenarioError: there is no such scenario, or it has mistakes; the text names all of them.
+        ScenarioError: there is no such scenario, or it has mistakes; the text names all of them. Or two have one name.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class MockAgent:
     ) -> None:
         values.check_pace(seed, speed)
         self._scenarios = [scenario_of(given) for given in (scenario, *values.several(scenarios))]
+        check_names(self._scenarios)
         path = None if journal is None else os.fspath(journal)
         self._options = Options(
             seed=seed, speed=speed, journal=path, allow=values.several(allow), chaos=_checked(chaos)
@@ -208,7 +210,7 @@ class MockAgent:
             scenario: is played from now on; it takes the place of the first.
 
         Raises:
-            ScenarioError: there is no such scenario, or it has mistakes.
+            ScenarioError: there is no such scenario, or it has mistakes, or another agent has its name.
         """
         made = None if scenario is None else scenario_of(scenario)
         self._call(self._reset, made)
