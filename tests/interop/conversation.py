@@ -23,6 +23,8 @@ sessions:
 turns:
   - when: {prompt: hang}
     steps: [{hang: true}]
+  - when: {prompt: think and hang}
+    steps: [{think: I shall hang.}, {hang: true}]
   - steps:
       - say: I would like to change a file.
       - tool:

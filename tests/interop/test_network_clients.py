@@ -75,8 +75,8 @@ def test_the_python_sdk_holds_a_conversation(address: str, scheme: str, connect:
             assert mock.client.text(session) == "I would like to change a file."
             listed = await mock.agent.list_sessions()
             assert session in {row.session_id for row in listed.sessions}
-            held = asyncio.create_task(mock.prompt(session, "hang"))
-            await asyncio.sleep(0)
+            held = asyncio.create_task(mock.prompt(session, "think and hang"))
+            await mock.client.until("agent_thought_chunk")  # over HTTP a cancel may overtake its prompt
             await mock.agent.cancel(session_id=session)
             assert await held == "cancelled"
 
