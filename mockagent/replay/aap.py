@@ -8,14 +8,14 @@ its reply.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
 
-from mockagent.replay.plain import LIFE, ONCE, Kinds, Plain, after, effects_of, nth
+from mockagent.replay.plain import LIFE, ONCE, Kinds, Plain, after, effects_of, nth, picked, stop, whole_scenario
 from mockagent.replay.reading import Line
 from mockagent.replay.values import Values
+from mockagent.script.match import glob
 
 CREATE: Final = "POST /sessions"
 TURNS: Final = "POST /sessions/*/turns"
@@ -44,7 +44,13 @@ class Exchange(msgspec.Struct, eq=False):
     @property
     def is_turn(self) -> bool:
         """Whether a turn played."""
-        return fnmatchcase(self.asked.kind, TURNS) and self.status == 200
+        return glob(TURNS, self.asked.kind) and self.status == 200
+
+    @property
+    def made(self) -> str | None:
+        """The session that it has made."""
+        made = self.reply.body.get("sessionId") if self.reply is not None else None
+        return made if self.asked.kind == CREATE and isinstance(made, str) else None
 
     @property
     def status(self) -> int:
@@ -89,10 +95,8 @@ def _exchanges(lines: Iterable[Line]) -> Iterator[Exchange]:
     pending: list[tuple[str, Plain]] = []
     made: list[Exchange] = []
     for line in lines:
-        does = line.detail.get("does")
-        if line.event == "fault" and isinstance(does, dict) and line.detail.get("what") == "fired":
-            effects = {effect: does[effect] for effect in LIFE if effect in does}
-            pending += [(str(line.detail.get("on")), effects)] if effects else []
+        if effects := picked(line.does, LIFE):
+            pending.append((str(line.detail.get("on")), effects))
         if line.protocol != "aap" or line.direction is None:
             continue
         if line.direction == "in":
@@ -122,10 +126,10 @@ class _Composer:
         self._arrived: list[str] = []
         self._left: list[str] = []
         self.left_out: list[str] = []
+        self._shown = _shown(exchanges)
         for exchange in exchanges:
-            made = exchange.reply.body.get("sessionId") if exchange.reply is not None else None
-            if exchange.asked.kind == CREATE and isinstance(made, str):
-                self._values.session(made)
+            if exchange.made is not None:
+                self._values.session(exchange.made)
 
     def scenario(self, name: str) -> Plain:
         """All of it."""
@@ -147,17 +151,13 @@ class _Composer:
                 waiting[exchange.session] = (steps, asked)
         for made in self._values.used:
             self._making[made]["save"] = {self._values.sessions[made]: "/sessionId"}
-        scenario: Plain = {
-            "name": name,
-            "summary": "Plays a recorded conversation again.",
-            "legality": "violation",  # nothing that was said is held back, whatever the client can do
-            "tags": ["replay"],
-            "agent": self._agent(),
-            "sessions": {"auto_title": None} | self._stored(),
-            "turns": turns,
-            "faults": self._faults + self._kinds.faults,
-        }
-        return {key: value for key, value in scenario.items() if value not in ([], {})}
+        return whole_scenario(
+            name,
+            agent=self._agent(),
+            sessions={"auto_title": None} | self._stored(),
+            turns=turns,
+            faults=self._faults + self._kinds.faults,
+        )
 
     # --- turns
 
@@ -217,7 +217,7 @@ class _Composer:
         return tool if self._server_side(str(call.get("name"))) else {**tool, "side": "client"}
 
     def _server_side(self, name: str) -> bool:
-        return any(tool.get("name") == name for tool in self._shown().get("tools") or [])
+        return any(tool.get("name") == name for tool in _dicts(self._shown.get("tools")))
 
     def _whole(self, exchange: Exchange) -> Plain:
         """What is set in the answer of a turn that is none of a stream."""
@@ -235,10 +235,10 @@ class _Composer:
             self._arrived.pop()  # the faults behind this one do not see it
             return
         head = exchange.reply.http
-        body = self._values.template(exchange.reply.message, exchange.session or self._made(exchange))
+        body = self._values.template(exchange.reply.message, exchange.session or exchange.made)
         told: Plain = {"status": exchange.status, "headers": _headers(head.get("headers") or {})}
         error = told if exchange.reply.message is msgspec.UNSET else {**told, "body": body}
-        if fnmatchcase(exchange.asked.kind, TURNS):  # no turn plays for it
+        if glob(TURNS, exchange.asked.kind):  # no turn plays for it
             self._faults.append({"at": kind, "when": nth(_count(self._arrived, kind)), "error": error})
             self._left.append(f"reply:{exchange.asked.kind}")
         else:
@@ -253,12 +253,8 @@ class _Composer:
         if effects:
             fault: Plain = {"at": pattern, "when": nth(_count(self._left, pattern)), **effects}
             self._faults.append(fault)
-            self._making[self._made(exchange)] = fault
-
-    def _made(self, exchange: Exchange) -> str:
-        """The session that an exchange has made, if any."""
-        made = exchange.reply.body.get("sessionId") if exchange.reply is not None else None
-        return made if exchange.asked.kind == CREATE and made in self._values.sessions else ""
+            if exchange.made is not None:
+                self._making[exchange.made] = fault
 
     def _pattern(self, exchange: Exchange) -> str:
         """The kind of a request, with a glob for an id that will be another."""
@@ -267,16 +263,8 @@ class _Composer:
 
     # --- the agent, and its sessions
 
-    def _shown(self) -> Plain:
-        """What `/meta` has told of the first agent."""
-        for exchange in self._exchanges:
-            if exchange.asked.kind == "GET /meta" and exchange.reply is not None:
-                for agent in _dicts(exchange.reply.body.get("agents")):
-                    return agent
-        return {}
-
     def _agent(self) -> Plain:
-        shown = self._shown()
+        shown = self._shown
         bodies = (exchange.asked.body.get("agent") for exchange in self._exchanges)
         wanted = [config for config in bodies if isinstance(config, dict)]
         names = [shown.get("name"), *(config.get("name") for config in wanted)]
@@ -291,6 +279,15 @@ class _Composer:
         fine = [exchange.session for exchange in self._exchanges if 0 < exchange.status < 400]
         known = [id for id in fine if id is not None and id not in self._values.sessions]
         return {"stored": [{"id": id} for id in dict.fromkeys(known)]} if known else {}
+
+
+def _shown(exchanges: Iterable[Exchange]) -> Plain:
+    """What `/meta` has told of the first agent."""
+    for exchange in exchanges:
+        if exchange.asked.kind == "GET /meta" and exchange.reply is not None:
+            for agent in _dicts(exchange.reply.body.get("agents")):
+                return agent
+    return {}
 
 
 def _said(exchange: Exchange) -> Iterator[tuple[Line, str, Plain]]:
@@ -321,8 +318,7 @@ def _stop(gap: float, end: Plain, tools: list[Plain]) -> list[Plain]:
         return [after(gap, {"together": tools})]
     if tools:
         return [after(gap, tools[0])]
-    reason = end.get("stopReason")
-    return [after(gap, {"stop": reason if isinstance(reason, str) and reason else "end_turn"})]
+    return [after(gap, stop(end))]
 
 
 def _tool_of_agent(tool: Plain) -> Plain:
@@ -345,7 +341,7 @@ def _headers(given: Plain) -> Plain:
 
 def _count(kinds: list[str], pattern: str) -> int:
     """Which of those that fit the last one is."""
-    return sum(fnmatchcase(kind, pattern) for kind in kinds)
+    return sum(glob(pattern, kind) for kind in kinds)
 
 
 def _dicts(value: Any) -> list[Plain]:

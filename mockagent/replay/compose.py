@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mockagent.replay.plain import GAP, ONCE, Kinds, Plain, after, effects_of, nth, span
+from mockagent.replay.plain import GAP, ONCE, Kinds, Plain, after, effects_of, nth, span, stop, whole_scenario
 from mockagent.replay.reading import is_call
 from mockagent.replay.walk import MAKES, PROMPT, Call, Piece, Recording
 
@@ -22,16 +22,7 @@ def composed(recording: Recording, name: str) -> Plain:
     kinds = Kinds()
     turns = [_turn(call, kinds) for call in recording.calls if call.turn]
     faults = _cancels(recording) + _replies(recording) + _arrivals(recording) + kinds.faults + _points(recording)
-    scenario: Plain = {
-        "name": name,
-        "summary": "Plays a recorded conversation again.",
-        "legality": "violation",  # nothing that was said is held back, whatever the client can do
-        "tags": ["replay"],
-        "sessions": _sessions(recording),
-        "turns": turns,
-        "faults": faults,
-    }
-    return {key: value for key, value in scenario.items() if value not in ([], {})}
+    return whole_scenario(name, sessions=_sessions(recording), turns=turns, faults=faults)
 
 
 def _sessions(recording: Recording) -> Plain:
@@ -48,7 +39,7 @@ def _sessions(recording: Recording) -> Plain:
 
 def _turn(call: Call, kinds: Kinds) -> Plain:
     steps = _steps(call.pieces, call.at, call, kinds)
-    if not any(piece.what == "replied" for piece in call.pieces):
+    if call.place is None:
         steps.append({"hang": True})
     return {"when": dict(ONCE), "steps": steps}
 
@@ -158,9 +149,7 @@ def _end(call: Call) -> Plain:
     reply = call.reply or {}
     if _is_error(reply.get("error")) and call.pieces[-1].what == "replied":  # nothing is played behind `fail`
         return {"fail": reply["error"]}
-    result = reply.get("result")
-    reason = result.get("stopReason") if isinstance(result, dict) else None
-    return {"stop": reason if isinstance(reason, str) and reason else "end_turn"}
+    return stop(reply.get("result"))
 
 
 def _is_error(error: Any) -> bool:
@@ -197,10 +186,9 @@ def _effects(call: Call, recording: Recording) -> Plain:
     if call.method in MAKES and call.session in recording.values.used:
         effects["save"] = {recording.values.sessions[call.session]: "/result/sessionId"}
     effects |= _content(call, reply)
-    place = next((at for at, piece in enumerate(call.pieces) if piece.what == "replied"), len(call.pieces))
     if not call.turn:
-        effects |= _around(call, place, recording)
-    wire = {"drop": True} if place == len(call.pieces) else call.pieces[place].wire
+        effects |= _around(call, recording)
+    wire = {"drop": True} if call.place is None else call.pieces[call.place].wire
     if call.copies > 1 and "drop" not in wire:
         effects["copies"] = call.copies
     return effects | effects_of(wire)
@@ -222,24 +210,26 @@ def _content(call: Call, reply: Plain) -> Plain:
     return {"result": reply["result"]}
 
 
-def _around(call: Call, place: int, recording: Recording) -> Plain:
-    """What was said before a reply and after it."""
+def _around(call: Call, recording: Recording) -> Plain:
+    """What was said before a reply and behind it."""
+    place = call.place
     before = _steps(call.pieces[:place], call.at, call, None)
-    reply = call.pieces[place] if place < len(call.pieces) else None
-    after: list[Plain] = []
+    reply = None
+    behind: list[Plain] = []
     hold: Plain = {}
-    if reply is not None:
+    if place is not None:
+        reply = call.pieces[place]
         begun = max([call.at, *(piece.at for piece in call.pieces[:place])])
         if reply.at - begun >= GAP and before:
             before.append({"wait": span(reply.at - begun)})
         elif reply.at - begun >= GAP and "drop" not in reply.wire:
             hold = {"hold": {"until": span(reply.at - begun)}}
-        after = _steps(call.pieces[place + 1 :], reply.at, call, None)
+        behind = _steps(call.pieces[place + 1 :], reply.at, call, None)
     for piece in call.pieces:
         lost = [name for name in piece.wire if name not in STEPS]
         if piece is not reply and lost:
             recording.left_out.append(f"{', '.join(lost)} of {piece.kind}, beside the reply to {call.method}")
-    return hold | ({"play_before": before} if before else {}) | ({"play_after": after} if after else {})
+    return hold | ({"play_before": before} if before else {}) | ({"play_after": behind} if behind else {})
 
 
 def _arrivals(recording: Recording) -> list[Plain]:

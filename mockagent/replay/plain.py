@@ -19,6 +19,18 @@ LIFE: Final = ("stderr", "disconnect", "exit", "stall", "ignore")
 """Effects that leave no trace in the messages."""
 
 
+def whole_scenario(name: str, **parts: Any) -> Plain:
+    """A scenario that plays a recording; parts that are empty are left out."""
+    whole: Plain = {
+        "name": name,
+        "summary": "Plays a recorded conversation again.",
+        "legality": "violation",  # nothing that was said is held back, whatever the client can do
+        "tags": ["replay"],
+        **parts,
+    }
+    return {key: value for key, value in whole.items() if value not in ([], {})}
+
+
 class Kinds:
     """Counts the messages that pass the faults, to say which one something happens to."""
 
@@ -46,6 +58,17 @@ def after(gap: float, step: Plain) -> Plain:
 def span(seconds: float) -> str:
     """A duration."""
     return f"{round(seconds * 1000)}ms"
+
+
+def stop(told: Any) -> Plain:
+    """The step that ends a turn as the end of a recorded one tells."""
+    reason = told.get("stopReason") if isinstance(told, dict) else None
+    return {"stop": reason if isinstance(reason, str) and reason else "end_turn"}
+
+
+def picked(does: Plain, names: tuple[str, ...]) -> Plain:
+    """Some of the effects of a fault."""
+    return {name: does[name] for name in names if name in does}
 
 
 def effects_of(wire: Plain) -> Plain:

@@ -54,6 +54,13 @@ class Line(msgspec.Struct, kw_only=True):
         """The message, if it is an object."""
         return self.message if isinstance(self.message, dict) else {}
 
+    @property
+    def does(self) -> dict[str, Any]:
+        """What a fault did, by effect, if the line is that of one that has fired."""
+        does = self.detail.get("does")
+        fired = self.event == "fault" and self.detail.get("what") == "fired"
+        return does if fired and isinstance(does, dict) else {}
+
 
 def read(path: str) -> list[Line]:
     """The lines of a recording.

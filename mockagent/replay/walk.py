@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mockagent.replay.plain import LIFE
+from mockagent.replay.plain import LIFE, picked
 from mockagent.replay.reading import Line, RecordingError, is_call, kind_of
 from mockagent.replay.values import Values
 
@@ -54,7 +54,6 @@ class Call(msgspec.Struct, eq=False):
         count: which reply of its method that is, when it is played again.
         arrived: `dropped` or `refused` before the mock has looked at it, as the journal says; None: it was handled.
         copies: how often it left, in all.
-        made: the reply was made, and kept back.
         life: what happened to the process or the connection as it came.
     """
 
@@ -67,9 +66,13 @@ class Call(msgspec.Struct, eq=False):
     raw_reply: Any = None
     arrived: Literal["dropped", "refused"] | None = None
     copies: int = 1
-    made: bool = False
     pieces: list[Piece] = []
     life: dict[str, Any] = {}
+
+    @property
+    def place(self) -> int | None:
+        """Where in the pieces it was answered; None: it was not, or not yet."""
+        return next((at for at, piece in enumerate(self.pieces) if piece.what == "replied"), None)
 
 
 class Recording(msgspec.Struct, eq=False):
@@ -240,11 +243,7 @@ class _Walker:
 
     def _said(self, line: Line, owner: Call, wire: dict[str, Any]) -> None:
         kind = kind_of(line)
-        home = _home(owner)
-        if line.text is not None:
-            body: Any = self.recording.values.template(line.text, home)
-        else:
-            body = self.recording.values.template(line.message, home)
+        body = self.recording.values.template(line.message if line.text is None else line.text, owner.session)
         asks = kind.startswith("request:") and is_call(line.message)
         piece = Piece("asked" if asks else "said", line.at, body, kind, {}, None, wire)
         owner.pieces.append(piece)
@@ -262,13 +261,13 @@ class _Walker:
         if call.method in OPENS_KNOWN and not call.arrived:
             self._known.add(call.session)
         call.raw_reply = line.body
-        call.reply = self.recording.values.template(line.body, _home(call))
+        call.reply = self.recording.values.template(line.body, call.session)
         self._answered[line.peer, _key(line.body["id"])] = call
-        if call.made:
-            place = next(piece for piece in call.pieces if piece.what == "replied")
-            place.wire = {**wire, **place.wire}
-        else:
+        if call.place is None:
             self._made(call, line.at, wire)
+        else:  # it was kept back
+            made = call.pieces[call.place]
+            made.wire = {**wire, **made.wire}
 
     def _made(self, call: Call, at: float, wire: dict[str, Any]) -> None:
         """A request is answered, even if the answer leaves later."""
@@ -287,39 +286,37 @@ class _Walker:
     def _event(self, line: Line) -> None:
         if line.event == "restart":
             raise RecordingError("the mock was started anew in the middle of it; cut the recording there")
-        does = line.detail.get("does")
-        if line.event != "fault" or not isinstance(does, dict) or line.detail.get("what") != "fired":
+        does = line.does
+        if not does:
             return
         on = str(line.detail.get("on", ""))
         if on.startswith(("reply:", "update:", "request:", "notify:", "raw")):
-            effects = {name: does[name] for name in LIFE if name in does}
-            if effects:
+            if effects := picked(does, LIFE):
                 self._life.append((on, effects))
             if on.startswith("reply:"):
                 self._late(on[6:], line.at, does)
         elif (call := next((call for call in reversed(self.recording.calls) if call.method == on), None)) is not None:
             self._arrived(call, line.at, does)
-        elif on not in self.recording.notices:  # a cancel that is ignored is dropped in any case
-            effects = {name: does[name] for name in LIFE if name in does}
-            self.recording.points += [(on, line.detail.get("nth"), effects)] if effects else []
+        elif on not in self.recording.notices and (effects := picked(does, LIFE)):
+            # of the others, a cancel that is ignored is dropped in any case
+            self.recording.points.append((on, line.detail.get("nth"), effects))
 
     def _late(self, method: str, at: float, does: dict[str, Any]) -> None:
         """An answer was made, and kept back."""
-        waiting = [call for call in self._open.values() if call.method == method and not call.made]
+        waiting = [call for call in self._open.values() if call.method == method and call.place is None]
         if waiting:
             self._keep_back(self._asking if self._asking in waiting else waiting[0], at, does)  # refused at once
 
     def _keep_back(self, call: Call, at: float, does: dict[str, Any]) -> None:
-        late = {name: does[name] for name in LATE if name in does}
+        late = picked(does, LATE)
         if "delay" in late and (call.pieces or call.method in OPENS_KNOWN):
             return  # what is said before it is late as well: the time tells
-        if late and not call.made:
-            call.made = True
+        if late and call.place is None:
             self._made(call, at, late)
 
     def _arrived(self, call: Call, at: float, does: dict[str, Any]) -> None:
         """What happened to a request before it was handled."""
-        call.life = call.life | {name: does[name] for name in LIFE if name in does}
+        call.life = call.life | picked(does, LIFE)
         arrived: Literal["dropped", "refused"] | None = "dropped" if "drop" in does else None
         if "error" in does or "result" in does:
             arrived = "refused"
@@ -339,10 +336,6 @@ class _Walker:
                 self._life.remove(entry)
                 return entry[1]
         return {}
-
-
-def _home(call: Call) -> str | None:
-    return call.session
 
 
 def _session(body: dict[str, Any]) -> str | None:
