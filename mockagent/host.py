@@ -196,7 +196,7 @@ class Host:
         try:
             self.store.commit(self.clock.now(), final=final)
         except StateError as error:
-            complain(str(error))
+            to_stderr(str(error))
             self.store.close()
             self.store = None
             self.backstage.exit(1)
@@ -205,7 +205,7 @@ class Host:
         scenario = self.scenarios[0]
         audit = Audit(self.rules, self.options.allow, self.redactor)
         for name in audit.unknown():
-            complain(f"--allow {name}: there is no such rule")
+            to_stderr(f"--allow {name}: there is no such rule")
         expect = Expect(self._expected(), redact=self.redactor)
         return Report(audit, expect, scenario.name, self.options.report)
 
@@ -224,7 +224,7 @@ class Host:
         return [entry for scenario in self.scenarios for entry in scenario.expect]
 
     def _agent(self, scenario: model.Scenario, number: int) -> Agent:
-        return Agent(self._world(scenario, number), self.stage, note=self._note, complain=complain)
+        return Agent(self._world(scenario, number), self.stage, note=self._note, complain=to_stderr)
 
     def _world(self, scenario: model.Scenario, number: int) -> World:
         born = None if self.store is None else self.store.born
@@ -410,11 +410,6 @@ def _loaded() -> None:
     """What was loaded so far stays for good; garbage is collected from here on (`cli` has put it off)."""
     gc.freeze()
     gc.enable()
-
-
-def complain(text: str) -> None:
-    """One line for the person at the terminal."""
-    to_stderr(text)
 
 
 def _nobody(id: str) -> None:

@@ -298,7 +298,7 @@ class _Walker:
         elif (call := next((call for call in reversed(self.recording.calls) if call.method == on), None)) is not None:
             self._arrived(call, line.at, does)
         elif on not in self.recording.notices and (effects := picked(does, LIFE)):
-            # of the others, a cancel that is ignored is dropped in any case
+            # a cancel that is ignored is dropped in any case
             self.recording.points.append((on, line.detail.get("nth"), effects))
 
     def _late(self, method: str, at: float, does: dict[str, Any]) -> None:

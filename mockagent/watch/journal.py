@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,17 +17,12 @@ import msgspec
 from mockagent.message import Burst, Direction, Fate, Message, Peer
 from mockagent.watch.entries import Entry, Stamp, encode_line, head_of, json_text, place_of, printable
 from mockagent.watch.redact import Redactor
+from mockagent.watch.stderr import insist
 
 #: So much is held before it is written without being asked (bytes).
 BUFFERED: Final = 256 * 1024
 #: A burst is put together in pieces of so many messages, which stay in the processor's cache.
 _AT_ONCE: Final = 1000
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody may be left to tell
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
 
 
 class Journal:
@@ -46,7 +40,7 @@ class Journal:
         path: str,
         clock: Callable[[], float],
         redact: Redactor | None = None,
-        complain: Callable[[str], None] = _say,
+        complain: Callable[[str], None] = insist,
     ) -> None:
         self._path = path
         self._clock = clock

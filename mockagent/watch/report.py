@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -22,7 +21,9 @@ from mockagent.watch.audit import Audit
 from mockagent.watch.expect import Expect
 from mockagent.watch.rule import Breach
 from mockagent.watch.shown import Shown
+from mockagent.watch.stderr import insist
 from mockagent.watch.watchers import Near, Verdict, struck
+from mockagent.watch.writable import is_stream
 
 #: Between two writings in which only counts have changed lie so many seconds.
 _SELDOM: Final = 0.5
@@ -32,15 +33,6 @@ _WIDE: Final = 300
 _FAULTS: Final = 500
 
 _to_builtins = msgspec.to_builtins
-
-
-def _say(line: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody may be left to tell
-        sys.stderr.write(line + "\n")
-
-
-def _stream(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _open_stream(path: str, flags: int) -> int:
@@ -70,13 +62,13 @@ class Report:
         scenario: str = "",
         path: str | None = None,
         clock: Callable[[], float] = time.monotonic,
-        complain: Callable[[str], None] = _say,
+        complain: Callable[[str], None] = insist,
     ) -> None:
         self.audit = audit
         self.expect = expect
         self._scenario = scenario
         self._path = path
-        self._stream = path is not None and _stream(path)
+        self._stream = path is not None and is_stream(path)
         self._clock = clock
         self._complain = complain
         self._faults: dict[str, int] = {}
@@ -198,7 +190,7 @@ class Report:
         """
         text = msgspec.json.format(msgspec.json.encode(self.as_json()), indent=2) + b"\n"
         try:
-            if _stream(path):
+            if is_stream(path):
                 with open(path, "wb", opener=_open_stream) as stream:
                     stream.write(text)
                 return

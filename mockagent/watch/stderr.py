@@ -26,6 +26,11 @@ def to_stderr(line: str) -> None:
         _write(f"mockagent: {line}\n", 0)
 
 
+def insist(line: str) -> None:
+    """Writes a line, as it is, that is said once and so is not left out; see `last_words`."""
+    last_words(line + "\n")
+
+
 def last_words(text: str) -> None:
     """Writes a text of any length, and waits for its reader as long as there is one. Never fails."""
     _write(text, PATIENCE)
