@@ -173,9 +173,8 @@ class _Model:
     def _is_exponential(self, kind: str, value: Any) -> bool:
         if kind in ("MAX_REPEAT", "MIN_REPEAT") and value[1] > COPIES:
             least, _, body = value
-            if (least > COPIES and body.getwidth()[0] == 0) or self._is_ambiguous(
-                body
-            ):  # rounds may be empty up to there
+            empty_rounds = least > COPIES and body.getwidth()[0] == 0  # up to `least` there may be any number of them
+            if empty_rounds or self._is_ambiguous(body):
                 return True
         return any(map(self.exponential, _inside(kind, value)))
 

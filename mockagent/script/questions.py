@@ -14,7 +14,7 @@ import msgspec
 from mockagent.scenario import model
 from mockagent.scenario.model import Step
 from mockagent.script.commands import Ended, Script
-from mockagent.script.output import Answer, ClientRequest, Need, Permission, Stop, ToolCall, ToolUpdate
+from mockagent.script.output import Answer, ClientRequest, Need, Permission, Stop, Ticket, ToolCall, ToolUpdate
 from mockagent.script.pace import draw
 from mockagent.script.placeholders import fill_meta, fill_step
 from mockagent.script.run import Run
@@ -22,11 +22,16 @@ from mockagent.script.run import Run
 
 def put(run: Run, step: Step, need: Need) -> Any:
     """Asks and waits for the answer; None if it cannot be asked. (A generator that returns an Answer.)"""
-    ticket = run.ask(need, None if step.timeout is None else draw(step.timeout, run.rng("waits")))
+    ticket = _ticket(run, step, need)
     if ticket is None:
         return None
     answer: Answer = yield ticket
     return answer
+
+
+def _ticket(run: Run, step: Step, need: Need) -> Ticket | None:
+    """Asks; None if it cannot be asked."""
+    return run.ask(need, None if step.timeout is None else draw(step.timeout, run.rng("waits")))
 
 
 def cannot(run: Run, step: Step, why: str = "the client cannot be asked") -> Script:
@@ -121,10 +126,7 @@ def _show_terminal(run: Run, tool: str, terminal: str) -> None:
 def mcp(run: Run, step: Step) -> Script:
     """A tool of one of the client's MCP servers, shown like any other tool call."""
     payload: model.McpCall = fill_step(step, run.scope)
-    ticket = run.ask(
-        ClientRequest(verb="mcp", payload=payload, step=str(step.place)),
-        None if step.timeout is None else draw(step.timeout, run.rng("waits")),
-    )
+    ticket = _ticket(run, step, ClientRequest(verb="mcp", payload=payload, step=str(step.place)))
     if ticket is None:
         yield from cannot(run, step)
         return

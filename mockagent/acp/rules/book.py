@@ -37,6 +37,12 @@ def is_result(message: Message) -> bool:
     return isinstance(message.data, dict) and message.data.get("error") is None
 
 
+def advertises(told: Any, *path: str) -> bool:
+    """Whether a side has what it told of: true stands there, or an object."""
+    value = at(told, *path)
+    return value is not None and value is not False
+
+
 class Agent(Witness):
     """What the agent has told of itself. A connection that speaks another version is not judged by it."""
 
@@ -65,9 +71,8 @@ class Client(Witness):
         self.capabilities = params(message).get("clientCapabilities")
 
     def has(self, *path: str) -> bool:
-        """Whether it advertised something: by true, or by an object."""
-        value = at(self.capabilities, *path)
-        return value is not None and value is not False
+        """Whether it advertised something."""
+        return advertises(self.capabilities, *path)
 
 
 class Introduced(Check):
@@ -93,6 +98,5 @@ class Introduced(Check):
         return self.consult(Agent).told
 
     def supports(self, *path: str) -> bool:
-        """Whether the agent advertised something: by true, or by an object."""
-        value = at(self.agent, *path)
-        return value is not None and value is not False
+        """Whether the agent advertised something."""
+        return advertises(self.agent, *path)
