@@ -182,4 +182,5 @@ class PrefersOptions(Check):
             self.broken("the agent has listed an option for the mode too", message)
 
     def _supports_them(self) -> bool:
-        return self.has_set_one or self.consult(Client).has("session", "configOptions")
+        told = at(self.consult(Client).capabilities, "session", "configOptions")
+        return self.has_set_one or isinstance(told, dict)
